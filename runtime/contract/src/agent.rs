@@ -1,0 +1,69 @@
+//! An agent template as data: the role, its place in the loop, its tools and its sandbox.
+//!
+//! Answers for the record that generated code fills. Leaves out the enforcement (the core's sandbox) and the launching
+//! of real clients.
+
+/// One agent template.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// The template's id: `devloop-pm`.
+    pub id: &'static str,
+    /// The short name that state files and events carry: `pm`.
+    pub name: &'static str,
+    /// The human name: `PM Agent`.
+    pub title: &'static str,
+    /// What the agent is for, in a sentence.
+    pub summary: &'static str,
+    /// The template's type in the source system: `executor`.
+    pub kind: &'static str,
+    /// Its level in the loop: `L3`.
+    pub loop_level: &'static str,
+    /// Who hands work to it, short names.
+    pub upstream: &'static [&'static str],
+    /// Whom it hands work to, short names.
+    pub downstream: &'static [&'static str],
+    /// The model to start.
+    pub model: &'static str,
+    /// Where the source system finds the prompt.
+    pub system_prompt_file: &'static str,
+    /// The prompt itself.
+    pub prompt: &'static str,
+    /// The client's own tools that the role may use.
+    pub builtins: &'static [&'static str],
+    /// The tools granted, by name, in the spec's order.
+    pub tools: &'static [&'static str],
+    /// Tools that a host provides; not checked for existence.
+    pub host_tools: &'static [&'static str],
+    /// Whether it works on one unit: then a call needs `--unit`.
+    pub needs_unit: bool,
+    /// What it may touch.
+    pub sandbox: Sandbox,
+}
+
+/// What an agent may touch in a project.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    /// The working directory in the source system.
+    pub cwd: &'static str,
+    /// Patterns that the agent may write; exported to the source system as they are.
+    pub write_allow: &'static [&'static str],
+    /// Patterns that the client's own Write, Edit and Bash may not touch although `write_allow` has them.
+    pub raw_deny: &'static [&'static str],
+    /// Patterns that the agent may write only through one tool.
+    pub write_via: &'static [WriteVia],
+    /// Patterns that the agent may read.
+    pub read_allow: &'static [&'static str],
+    /// Environment of the agent's process, as `(name, value)`.
+    pub env: &'static [(&'static str, &'static str)],
+    /// The document site that is the role's own: `prd`, `sdd` or empty.
+    pub site: &'static str,
+}
+
+/// A write permission that one tool carries.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteVia {
+    /// The tool.
+    pub tool: &'static str,
+    /// The patterns.
+    pub paths: &'static [&'static str],
+}

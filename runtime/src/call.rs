@@ -1,0 +1,85 @@
+//! A call as every face sees it: what goes in, what comes out.
+//!
+//! Answers for the data of one call and the trait that a face calls through. Leaves out the wire forms: each face
+//! renders a [`CallOutcome`] its own way.
+
+use std::future::Future;
+
+use devloop_contract::{FailureBody, Tool, ValidationError};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// One call of one tool.
+#[derive(Debug)]
+pub struct CallRequest {
+    /// The name that the caller used: a tool's name or an alias.
+    pub tool: String,
+    /// The arguments as they came.
+    pub arguments: Map<String, Value>,
+    /// Names this one call, unique over connections; see decision on `tool_use_id` in ARCHITECTURE.md.
+    pub tool_use_id: String,
+    /// Cancelled when the caller no longer wants the result.
+    pub cancel: CancellationToken,
+    /// Where progress goes, when the caller asked for it.
+    pub progress: Option<mpsc::UnboundedSender<Progress>>,
+}
+
+/// A step of a long call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How far, strictly increasing within a call.
+    pub done: f64,
+    /// Out of how much, when known.
+    pub total: Option<f64>,
+    /// What is going on.
+    pub message: Option<String>,
+}
+
+/// How a call ended. Every call ends in exactly one of these; none panics out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallOutcome {
+    /// The tool did its job: `{ok: true, …}`.
+    Success(Value),
+    /// A failure that the tool's contract foresees.
+    Expected(FailureBody),
+    /// The input was refused; nothing ran.
+    Invalid(ValidationError),
+    /// A path was refused.
+    Sandbox {
+        /// `Sandbox violation:{agent} tried to write {path}`.
+        message: String,
+        /// What about the path, and what the agent may write.
+        hint: Option<String>,
+    },
+    /// Something broke that the agent cannot mend.
+    Internal {
+        /// What was being done.
+        message: String,
+        /// The chain of causes.
+        chain: String,
+        /// Names the entry in the log.
+        error_id: String,
+    },
+    /// The caller cancelled, and the call stopped or never started.
+    Cancelled,
+    /// No tool of this agent has that name.
+    UnknownTool {
+        /// The name called.
+        name: String,
+        /// The nearest names that would work.
+        nearest: Vec<String>,
+    },
+}
+
+/// What a face needs: the tools of one agent, and a way to call them.
+pub trait ToolService: Send + Sync + 'static {
+    /// The tools served, sorted by name. Touches no disk.
+    fn tools(&self) -> &[&'static Tool];
+
+    /// Carries out one call. Never panics, always answers.
+    fn call(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send;
+
+    /// What the server tells a client about itself and the role that it serves.
+    fn instructions(&self) -> &str;
+}

@@ -1,0 +1,1 @@
+//! What crosses crates: acceptance tests and benchmarks. The package is never published.
