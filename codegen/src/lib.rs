@@ -7,6 +7,7 @@
 //! Leaves out: the environment, printing, and writing of any file. The same input gives the same bytes.
 
 pub mod diagnostic;
+pub mod emit;
 pub mod model;
 pub mod resolve;
 pub mod yaml;
@@ -16,6 +17,7 @@ mod load;
 use std::collections::BTreeMap;
 
 pub use diagnostic::{Diagnostic, SpecErrors};
+pub use emit::{SNAPSHOT, generate};
 pub use load::{SpecFile, Specs, load};
 
 /// Generated files: path relative to the root of the repository, with `/` as separator, to contents with `\n` line ends.
