@@ -24,6 +24,8 @@ use crate::load::{AgentFile, SpecFile, Specs, ToolFile};
 use crate::model::{EventsSpec, TypesSpec};
 use crate::resolve::{Face, faces};
 
+pub use pages::skeleton;
+
 /// The folder whose files are the Rust of `devloop-generated`: what its build script writes into `OUT_DIR`.
 pub const SNAPSHOT: &str = "generated/snapshot/";
 

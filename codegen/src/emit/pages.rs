@@ -7,7 +7,9 @@ use std::fmt::Write;
 use super::Layout;
 use super::rust::header;
 use crate::FileMap;
+use crate::load::ToolFile;
 use crate::model::Kind;
+use crate::resolve::pascal_case;
 
 /// Adds the files.
 pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {
@@ -24,6 +26,25 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {
     }
     files.insert("runtime/src/handlers/mod.rs".into(), groups);
     files.insert("docs/reference.md".into(), reference(layout));
+}
+
+/// A handler's first text, for its author to paste.
+pub fn skeleton(tool: &ToolFile) -> String {
+    let (group, handler) = (super::rust::ident(&tool.group), super::rust::ident(&tool.file.spec.handler));
+    let marker = pascal_case(&tool.file.spec.handler);
+    let summary = tool.file.spec.summary.trim();
+    format!(
+        "//! `{handler}`: {summary}\n\
+         \n\
+         use devloop_contract::{{Handle, Outcome}};\n\
+         use devloop_generated::tools::{group}::{handler}::{{Failure, Input, Output, {marker}}};\n\
+         \n\
+         use crate::context::Context;\n\
+         \n\
+         impl Handle<{marker}> for Context {{\n    \
+             async fn handle(&self, input: Input) -> Outcome<Output, Failure> {{\n    }}\n\
+         }}\n"
+    )
 }
 
 fn reference(layout: &Layout<'_>) -> String {

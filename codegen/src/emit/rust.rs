@@ -48,14 +48,15 @@ pub(super) fn header(comment: &str, source: &str) -> String {
     format!("{comment} @generated from {source} by `cargo codegen write`. Do not edit.\n")
 }
 
-/// A blank line between the functions of an `impl`: the printer leaves none.
+/// A blank line between the functions and public constants of an `impl`: the printer leaves none.
 fn with_air(item: &str) -> String {
     let mut text = String::new();
     let mut lines = item.lines().peekable();
     while let Some(line) = lines.next() {
         text.push_str(line);
         text.push('\n');
-        if line == "    }" && lines.peek().is_some_and(|next| *next != "}") {
+        let ends = line == "    }" || line.starts_with("    pub const ") && line.ends_with(';') || line == "    ];";
+        if ends && lines.peek().is_some_and(|next| *next != "}") {
             text.push('\n');
         }
     }

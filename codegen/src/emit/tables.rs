@@ -3,6 +3,7 @@
 //! Answers for the ids of tools and handlers, look-up by name, grants, totals, the typed input of any handler and the
 //! dispatch to its implementation. Leaves out the data of a single tool.
 
+use proc_macro2::Literal;
 use quote::quote;
 
 use super::Layout;
@@ -98,7 +99,8 @@ fn tables(layout: &Layout<'_>) -> String {
         quote!(Grant { agent: crate::AgentId::#agent, tool: ToolId::#tool })
     });
     let totals = layout.totals();
-    let (handlers, tools, names, grant_count) = (totals.handlers, totals.tools, totals.names, totals.grants);
+    let [handlers, tools, names, grant_count] =
+        [totals.handlers, totals.tools, totals.names, totals.grants].map(Literal::usize_unsuffixed);
     file.push(quote! {
         /// That an agent may call a tool.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
