@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::task::{Context, Poll, Waker};
 
 use devloop_codegen::{FileMap, Specs, generate, load};
+use devloop_contract::failure::ErasedRefusal;
+use devloop_contract::tool::Rule;
 use devloop_contract::{ExpectedFailure, Handle, Outcome};
 use serde_json::{Value, json};
 
@@ -173,7 +176,6 @@ fn faces_differ_in_schema_rules_and_examples() {
     assert_eq!(schema["required"], json!(["type"]));
     assert_eq!(feed.bind, r#"{"mode":"feed"}"#);
     // `everything` is hidden, so the choice is between the other two; the rule over `mode` is decided.
-    use devloop_contract::tool::Rule;
     assert_eq!(
         feed.rules,
         [
@@ -260,18 +262,17 @@ impl Handle<Ping> for Keeper {
 
 impl HandleAll for Keeper {}
 
+fn call(tool: ToolId, input: &Value) -> Result<Value, Box<ErasedRefusal>> {
+    let input = AnyInput::parse(tool.tool(), input).unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    match dispatch(&Keeper, input).as_mut().poll(&mut context) {
+        Poll::Ready(outcome) => outcome.map_err(Box::new),
+        Poll::Pending => panic!("these handlers wait for nothing"),
+    }
+}
+
 #[test]
 fn dispatch_reaches_the_handler() {
-    use devloop_contract::failure::ErasedRefusal;
-    let call = |tool: ToolId, input: &Value| {
-        let input = AnyInput::parse(tool.tool(), input).unwrap();
-        let mut call = dispatch(&Keeper, input);
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match call.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(outcome) => outcome,
-            std::task::Poll::Pending => panic!("these handlers wait for nothing"),
-        }
-    };
     assert_eq!(call(ToolId::Ping, &json!({})).unwrap(), json!({}));
     let mut input = full_input();
     assert_eq!(
@@ -281,7 +282,7 @@ fn dispatch_reaches_the_handler() {
     input["everything"] = json!(true);
     let refused = call(ToolId::KeepZoo, &input).unwrap_err();
     assert!(
-        matches!(&refused, ErasedRefusal::Expected(body) if body.code == "locked"),
+        matches!(&*refused, ErasedRefusal::Expected(body) if body.code == "locked"),
         "{refused:?}"
     );
 }
