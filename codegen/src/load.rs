@@ -67,19 +67,30 @@ pub fn load(dir: &Path) -> Result<Specs, SpecErrors> {
     for group in names(&dir.join("tools")) {
         for name in names(&dir.join("tools").join(&group)) {
             if let Some(file) = read::<ToolSpec>(dir, &format!("tools/{group}/{name}"), &mut errors) {
-                tools.push(ToolFile { group: group.clone(), file });
+                tools.push(ToolFile {
+                    group: group.clone(),
+                    file,
+                });
             }
         }
     }
     let mut agents = Vec::new();
-    for name in names(&dir.join("agents")).into_iter().filter(|name| name.ends_with(".yaml")) {
+    for name in names(&dir.join("agents"))
+        .into_iter()
+        .filter(|name| name.ends_with(".yaml"))
+    {
         if let Some(file) = read::<AgentSpec>(dir, &format!("agents/{name}"), &mut errors) {
             let prompt = fs::read_to_string(dir.join("agents").join(format!("{}.md", file.stem))).unwrap_or_default();
             agents.push(AgentFile { file, prompt });
         }
     }
     match (types, events, SpecErrors::collect(errors)) {
-        (Some(types), Some(events), None) => Ok(Specs { tools, agents, types, events }),
+        (Some(types), Some(events), None) => Ok(Specs {
+            tools,
+            agents,
+            types,
+            events,
+        }),
         (_, _, Some(errors)) => Err(errors),
         _ => unreachable!("a file that could not be read left an error"),
     }
@@ -98,10 +109,25 @@ fn names(dir: &Path) -> Vec<String> {
 
 fn read<T: DeserializeOwned>(dir: &Path, name: &str, errors: &mut Vec<Diagnostic>) -> Option<SpecFile<T>> {
     let path = format!("specs/{name}");
-    let whole = |message: String| Diagnostic { path: path.clone(), line: 0, column: 0, message, help: None };
-    let text = fs::read_to_string(dir.join(name)).map_err(|error| errors.push(whole(error.to_string()))).ok()?;
+    let whole = |message: String| Diagnostic {
+        path: path.clone(),
+        line: 0,
+        column: 0,
+        message,
+        help: None,
+    };
+    let text = fs::read_to_string(dir.join(name))
+        .map_err(|error| errors.push(whole(error.to_string())))
+        .ok()?;
     let tree = yaml::parse(&path, &text).map_err(|error| errors.push(error)).ok()?;
-    let spec = serde_json::from_value(tree.to_value()).map_err(|error| errors.push(whole(error.to_string()))).ok()?;
-    let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".yaml").to_owned();
+    let spec = serde_json::from_value(tree.to_value())
+        .map_err(|error| errors.push(whole(error.to_string())))
+        .ok()?;
+    let stem = name
+        .rsplit('/')
+        .next()
+        .unwrap_or(name)
+        .trim_end_matches(".yaml")
+        .to_owned();
     Some(SpecFile { path, stem, spec, tree })
 }
