@@ -11,11 +11,13 @@ pub mod model;
 pub mod resolve;
 pub mod yaml;
 
+mod emit;
 mod load;
 
 use std::collections::BTreeMap;
 
 pub use diagnostic::{Diagnostic, SpecErrors};
+pub use emit::{SNAPSHOT, generate, skeleton};
 pub use load::{SpecFile, Specs, load};
 
 /// Generated files: path relative to the root of the repository, with `/` as separator, to contents with `\n` line ends.
