@@ -692,11 +692,7 @@ fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
 }
 
-#[expect(
-    clippy::useless_conversion,
-    clippy::allow_attributes,
-    reason = "its width differs between systems"
-)]
+#[allow(clippy::useless_conversion, reason = "its width differs between systems")]
 fn links_of(stat: &Stat) -> u64 {
     u64::from(stat.st_nlink)
 }
