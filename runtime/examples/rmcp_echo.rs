@@ -22,7 +22,11 @@ impl ServerHandler for Echo {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let schema = rmcp::model::object(json!({"type": "object", "properties": {"text": {"type": "string"}}}));
-        Ok(ListToolsResult::with_all_items(vec![Tool::new("echo", "Answers with its arguments.", schema)]))
+        Ok(ListToolsResult::with_all_items(vec![Tool::new(
+            "echo",
+            "Answers with its arguments.",
+            schema,
+        )]))
     }
 
     async fn call_tool(
@@ -37,6 +41,9 @@ impl ServerHandler for Echo {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    Echo.serve((tokio::io::stdin(), tokio::io::stdout())).await?.waiting().await?;
+    Echo.serve((tokio::io::stdin(), tokio::io::stdout()))
+        .await?
+        .waiting()
+        .await?;
     Ok(())
 }

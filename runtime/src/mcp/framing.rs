@@ -161,7 +161,7 @@ fn judge(line: &[u8], frames: &mut Vec<Frame>) {
             frames.push(Frame::Refused(Refused::new(
                 scanner.finish(),
                 ErrorCode::PARSE_ERROR,
-                format!("the frame is not JSON: {error}"),
+                not_json(&error),
             )));
             return;
         }
@@ -178,6 +178,15 @@ fn judge(line: &[u8], frames: &mut Vec<Frame>) {
             ),
         ))),
     }
+}
+
+/// Why a line is not JSON. The parser's own words for half a surrogate pair tell nobody what to mend.
+fn not_json(error: &serde_json::Error) -> String {
+    let mut message = format!("the frame is not JSON: {error}");
+    if message.contains("hex escape") {
+        message.push_str("; the escapes \\ud800 to \\udfff are halves and must come in pairs");
+    }
+    message
 }
 
 /// Batches were part of one protocol version only and no client sends them; every id in one is told so.
@@ -229,7 +238,7 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
         return if let Some(duplicate) = duplicate {
             Frame::Dropped(format!("notification {method:?} has a {duplicate}"))
         } else {
-            judge_notification(method, params)
+            judge_notification(&method, params)
         };
     };
     let id = match request_id(&raw_id) {
@@ -316,9 +325,9 @@ fn meta(params: &mut Map<String, Value>) -> Result<Option<RequestMetaObject>, St
     }
 }
 
-fn judge_notification(method: String, params: Option<Value>) -> Frame {
+fn judge_notification(method: &str, params: Option<Value>) -> Frame {
     let mut frame = Map::new();
-    frame.insert("method".into(), Value::String(method.clone()));
+    frame.insert("method".into(), Value::String(method.to_owned()));
     if let Some(params) = params {
         frame.insert("params".into(), params);
     }
@@ -379,5 +388,84 @@ impl fmt::Display for Kind<'_> {
             Value::Array(_) => "an array",
             Value::Object(_) => "an object",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frames_of(chunks: &[&[u8]], limit: usize) -> Vec<Frame> {
+        let mut framer = Framer::new(limit);
+        let mut seen = Vec::new();
+        for chunk in chunks {
+            framer.push(chunk, &mut seen);
+            assert!(framer.line.len() <= limit);
+        }
+        framer.end(&mut seen);
+        seen
+    }
+
+    fn line() -> impl Strategy<Value = String> {
+        prop_oneof![
+            (any::<i64>(), "[a-z/]{0,8}")
+                .prop_map(|(id, method)| { format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#) }),
+            ("[a-z]{0,4}", ".{0,9}").prop_map(|(name, text)| {
+                serde_json::json!({"jsonrpc": "2.0", "id": name, "method": "tools/call",
+                    "params": {"name": name, "arguments": {"text": text}}})
+                .to_string()
+            }),
+            ".{0,40}",
+            Just(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":[]}}"#.to_owned()),
+            Just(format!(
+                r#"{{"jsonrpc":"2.0","method":"{}","id":3}}"#,
+                "long".repeat(40)
+            )),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_how_the_bytes_are_cut(
+            lines in proptest::collection::vec(line(), 0..8),
+            ends in proptest::collection::vec(prop_oneof![Just("\n"), Just("\r\n")], 8),
+            cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+            limit in 1_usize..160,
+        ) {
+            let text: Vec<u8> = lines.iter().zip(&ends).flat_map(|(line, end)| [line.as_str(), end]).collect::<String>().into();
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).chain([0, text.len()]).collect();
+            cuts.sort_unstable();
+            let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(format!("{:?}", frames_of(&chunks, limit)), format!("{:?}", frames_of(&[&text], limit)));
+        }
+
+        #[test]
+        fn every_object_with_an_id_and_a_method_is_a_message_or_refused_to_that_id(
+            id in prop_oneof![any::<i64>().prop_map(Value::from), ".{0,12}".prop_map(Value::from)],
+            method in "tools/call|tools/list|ping|initialize|[a-z]{1,5}",
+            params in "null|5|\\[\\]|\\{\\}|\\{\"name\":(1|\"x\"),\"arguments\":(2|\\{\\}|\\[\\])\\}|\\{\"a\":1,\"a\":2\\}|\\{",
+        ) {
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#);
+            let frames = frames_of(&[text.as_bytes()], LINE_LIMIT);
+            let [frame] = &frames[..] else {
+                return Err(TestCaseError::fail(format!("{text}: {frames:?}")));
+            };
+            let answered_to = match frame {
+                Frame::Message(message) => match &**message {
+                    ClientJsonRpcMessage::Request(request) => request.id.clone().into_json_value(),
+                    other => return Err(TestCaseError::fail(format!("{text}: {other:?}"))),
+                },
+                Frame::Refused(refused) if params == "{" => {
+                    // The object never closes; so its `id` stands inside `params`, and none can be read.
+                    prop_assert_eq!(&refused.id, &Value::Null);
+                    return Ok(());
+                }
+                Frame::Refused(refused) => refused.id.clone(),
+                Frame::Dropped(what) => return Err(TestCaseError::fail(format!("{text}: {what}"))),
+            };
+            prop_assert_eq!(answered_to, id);
+        }
     }
 }

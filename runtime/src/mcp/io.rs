@@ -30,8 +30,8 @@ pub(super) fn read_in_thread(mut source: impl Read + Send + 'static) -> std::io:
         let mut framer = Framer::new(LINE_LIMIT);
         let mut buffer = vec![0; READ_SIZE];
         loop {
-            let (frames, next) = take_in(source.read(&mut buffer), &buffer, &mut framer);
-            if (!frames.is_empty() && sender.blocking_send(frames).is_err()) || next == Next::End {
+            let (batch, next) = take_in(source.read(&mut buffer), &buffer, &mut framer);
+            if (!batch.is_empty() && sender.blocking_send(batch).is_err()) || next == Next::End {
                 break;
             }
         }
@@ -64,8 +64,8 @@ pub(super) fn read_in_task(mut source: impl AsyncRead + Unpin + Send + 'static) 
         let mut buffer = vec![0; READ_SIZE];
         loop {
             let read = source.read(&mut buffer).await;
-            let (frames, next) = take_in(read, &buffer, &mut framer);
-            if (!frames.is_empty() && sender.send(frames).await.is_err()) || next == Next::End {
+            let (batch, next) = take_in(read, &buffer, &mut framer);
+            if (!batch.is_empty() && sender.send(batch).await.is_err()) || next == Next::End {
                 break;
             }
         }
@@ -98,14 +98,14 @@ enum Next {
 }
 
 fn take_in(read: std::io::Result<usize>, buffer: &[u8], framer: &mut Framer) -> (Vec<Frame>, Next) {
-    let mut frames = Vec::new();
+    let mut batch = Vec::new();
     let next = match read {
         Ok(0) => {
-            framer.end(&mut frames);
+            framer.end(&mut batch);
             Next::End
         }
         Ok(count) => {
-            framer.push(&buffer[..count], &mut frames);
+            framer.push(&buffer[..count], &mut batch);
             Next::More
         }
         Err(error) if error.kind() == ErrorKind::Interrupted => Next::More,
@@ -114,7 +114,7 @@ fn take_in(read: std::io::Result<usize>, buffer: &[u8], framer: &mut Framer) -> 
             Next::End
         }
     };
-    (frames, next)
+    (batch, next)
 }
 
 fn fail(connection: &Connection, error: &std::io::Error) {

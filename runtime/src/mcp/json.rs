@@ -180,7 +180,7 @@ pub(super) struct IdScanner {
     id: Option<Value>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum InString {
     /// Its bytes do not matter.
     Skipped(Escape),
@@ -277,10 +277,9 @@ impl IdScanner {
 
     fn step_in_string(&mut self, string: InString, byte: u8) {
         let next = |escape| match (escape, byte) {
-            (Escape::Yes, _) => Some(Escape::No),
             (Escape::No, b'\\') => Some(Escape::Yes),
             (Escape::No, b'"') => None,
-            (Escape::No, _) => Some(Escape::No),
+            _ => Some(Escape::No),
         };
         match string {
             InString::Skipped(escape) => self.string = next(escape).map(InString::Skipped),

@@ -29,7 +29,7 @@ use super::framing::{Frame, Refused};
 const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
 /// As many requests may be in flight; further frames wait in the pipe.
-const IN_FLIGHT_LIMIT: usize = 16 * 1024;
+const IN_FLIGHT_LIMIT: usize = 1024;
 
 /// A buffer above this capacity is given back after use.
 const KEPT_CAPACITY: usize = 1024 * 1024;
