@@ -109,17 +109,12 @@ pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitRea
     };
     tracing::info!(signal = signalled, "stopping");
     connection.stop.cancel();
-    let stopped = async {
-        connection.in_flight.settled_to(0).await;
-    };
     tokio::select! {
         _ = &mut serving => {}
-        stopped = timeout(options.stop_grace, stopped) => {
-            if stopped.is_err() {
-                tracing::warn!("calls did not stop in time and are abandoned");
-            }
+        () = async {
+            settle(&connection, options).await;
             flush(&connection, options).await;
-        }
+        } => {}
     }
     ExitReason::Signalled(signalled)
 }
@@ -166,7 +161,11 @@ async fn serve_frames<S: ToolService>(
     tokio::pin!(running);
     let reason = tokio::select! {
         reason = &mut running => reason,
-        () = connection.outbox.gone.cancelled() => ExitReason::ClientGone,
+        () = connection.outbox.gone.cancelled() => {
+            connection.stop.cancel();
+            settle(&connection, options).await;
+            ExitReason::ClientGone
+        }
         // The library would wait seconds for a call that does not stop; by now nobody reads its answer.
         () = connection.ended.cancelled() => match timeout(options.flush_grace, &mut running).await {
             Ok(reason) => reason,
@@ -177,6 +176,16 @@ async fn serve_frames<S: ToolService>(
     flush(&connection, options).await;
     connection.outbox.close();
     reason
+}
+
+/// Gives cancelled calls the time to stop.
+async fn settle(connection: &Connection, options: ServeOptions) {
+    if timeout(options.stop_grace, connection.in_flight.settled_to(0))
+        .await
+        .is_err()
+    {
+        tracing::warn!("calls did not stop in time and are abandoned");
+    }
 }
 
 async fn flush(connection: &Connection, options: ServeOptions) {
