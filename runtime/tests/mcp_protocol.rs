@@ -120,12 +120,14 @@ fn initialize(version: &str) -> Value {
     }})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn call(id: u64, name: &str, arguments: Value) -> Value {
     let params = json!({"name": name, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
 /// A request of the era without a handshake.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn modern(id: u64, method: &str, params: Value) -> Value {
     let mut frame = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     frame["params"]["_meta"] = json!({
@@ -803,6 +805,28 @@ async fn what_came_before_the_end_of_input_is_answered() {
     for (id, answer) in rest.iter().enumerate() {
         assert_eq!(answer["result"]["structuredContent"]["echo"], json!({"id": id}));
     }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_after_the_end_of_input_gets_everything() {
+    let options = ServeOptions {
+        flush_grace: Duration::from_secs(4),
+        ..ServeOptions::default()
+    };
+    let mut client = Client::open_with(options).await;
+    for id in 0..4 {
+        client.call(id, "big", json!({"size": 1 << 20})).await;
+    }
+    client.end_input().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..4 {
+        let answer = client.next().await;
+        assert_eq!(
+            answer["result"]["structuredContent"]["text"].as_str().map(str::len),
+            Some(1 << 20)
+        );
+    }
+    assert_eq!(client.ended().await, (ExitReason::InputEnded, vec![]));
 }
 
 #[tokio::test]

@@ -27,6 +27,9 @@ use framing::Frame;
 use server::Server;
 use transport::{Connection, FrameTransport, Grace};
 
+/// After a signal there is no time to wait for a client that does not read.
+const SIGNAL_FLUSH_GRACE: Duration = Duration::from_millis(50);
+
 /// How a connection is served.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
@@ -38,7 +41,8 @@ pub struct ServeOptions {
     /// As long as cancelled calls may take to stop, so that a write is not cut in half. A client that sends SIGINT may
     /// send SIGKILL 500 ms later.
     pub stop_grace: Duration,
-    /// As long as the client may take to read the last answers.
+    /// At the end, as long as the client may read nothing before the last answers are given up. After a signal it is
+    /// 50 ms at most.
     pub flush_grace: Duration,
 }
 
@@ -48,7 +52,7 @@ impl Default for ServeOptions {
             page_size: 0,
             finish_grace: Duration::from_millis(100),
             stop_grace: Duration::from_millis(350),
-            flush_grace: Duration::from_millis(100),
+            flush_grace: Duration::from_secs(1),
         }
     }
 }
@@ -113,7 +117,7 @@ pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitRea
         _ = &mut serving => {}
         () = async {
             settle(&connection, options).await;
-            flush(&connection, options).await;
+            flush(&connection, options.flush_grace.min(SIGNAL_FLUSH_GRACE)).await;
         } => {}
     }
     ExitReason::Signalled(signalled)
@@ -166,14 +170,11 @@ async fn serve_frames<S: ToolService>(
             settle(&connection, options).await;
             ExitReason::ClientGone
         }
-        // The library would wait seconds for a call that does not stop; by now nobody reads its answer.
-        () = connection.ended.cancelled() => match timeout(options.flush_grace, &mut running).await {
-            Ok(reason) => reason,
-            Err(_) => ExitReason::InputEnded,
-        },
+        // All is answered that will be. The library itself would wait seconds for a call that does not stop.
+        () = connection.ended.cancelled() => ExitReason::InputEnded,
     };
     connection.stop.cancel();
-    flush(&connection, options).await;
+    flush(&connection, options.flush_grace).await;
     connection.outbox.close();
     reason
 }
@@ -188,11 +189,8 @@ async fn settle(connection: &Connection, options: ServeOptions) {
     }
 }
 
-async fn flush(connection: &Connection, options: ServeOptions) {
-    if timeout(options.flush_grace, connection.outbox.drained_to(0))
-        .await
-        .is_err()
-    {
+async fn flush(connection: &Connection, stall: Duration) {
+    if !connection.outbox.flushed(stall).await {
         tracing::warn!("the client does not read: the last answers are lost");
     }
 }

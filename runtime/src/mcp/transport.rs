@@ -19,7 +19,7 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::framing::{Frame, Refused};
@@ -83,7 +83,7 @@ impl Outbox {
         self.ready_task.notify_one();
     }
 
-    /// Waits, as a thread, for queued bytes and swaps them for `spent`, an empty buffer. False once it is closed.
+    /// Waits, as a thread, for queued bytes and swaps them for `spent`, the buffer written last. False once it is closed.
     pub(super) fn take_blocking(&self, spent: &mut Vec<u8>) -> bool {
         let mut queue = lock(&self.state);
         loop {
@@ -113,13 +113,11 @@ impl Outbox {
         }
     }
 
-    /// The bytes last taken have been written.
-    pub(super) fn written(&self, spent: &mut Vec<u8>) {
-        spent.clear();
-        if spent.capacity() > KEPT_CAPACITY {
-            *spent = Vec::new();
-        }
-        lock(&self.state).writing = 0;
+    /// So many of the bytes last taken have been written.
+    pub(super) fn written(&self, count: usize) {
+        let mut queue = lock(&self.state);
+        queue.writing = queue.writing.saturating_sub(count);
+        drop(queue);
         self.progress.notify_waiters();
     }
 
@@ -154,6 +152,21 @@ impl Outbox {
         }
     }
 
+    /// Waits until all is written. False when the client read nothing for as long as `stall`.
+    pub(super) async fn flushed(&self, stall: Duration) -> bool {
+        loop {
+            let progress = self.progress.notified();
+            tokio::pin!(progress);
+            progress.as_mut().enable();
+            if self.unwritten() == 0 {
+                return true;
+            }
+            if timeout(stall, progress).await.is_err() {
+                return false;
+            }
+        }
+    }
+
     fn unwritten(&self) -> usize {
         let queue = lock(&self.state);
         queue.bytes.len() + queue.writing
@@ -164,6 +177,10 @@ impl Queue {
     fn take(&mut self, spent: &mut Vec<u8>) -> bool {
         if self.bytes.is_empty() {
             return false;
+        }
+        spent.clear();
+        if spent.capacity() > KEPT_CAPACITY {
+            *spent = Vec::new();
         }
         std::mem::swap(&mut self.bytes, spent);
         self.writing = spent.len();
@@ -508,7 +525,6 @@ impl Transport<RoleServer> for FrameTransport {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.connection.ended.cancel();
         Ok(())
     }
 }
@@ -556,14 +572,16 @@ mod tests {
         assert!(outbox.take_blocking(&mut bytes));
         assert_eq!(bytes, b"0\n1\n2\n");
         assert_eq!(outbox.unwritten(), 6);
-        outbox.written(&mut bytes);
-        outbox.drained_to(0).await;
+        outbox.written(2);
+        assert!(!outbox.flushed(Duration::from_millis(1)).await);
+        outbox.written(4);
+        assert!(outbox.flushed(Duration::from_millis(1)).await);
         outbox.push(&3);
         outbox.close();
         outbox.push(&4);
         assert!(outbox.take(&mut bytes).await);
         assert_eq!(bytes, b"3\n");
-        outbox.written(&mut bytes);
+        outbox.written(2);
         assert!(!outbox.take(&mut bytes).await && !outbox.take_blocking(&mut bytes));
     }
 }
