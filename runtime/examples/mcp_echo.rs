@@ -7,8 +7,11 @@ mod fake;
 use devloop_runtime::mcp::{ServeOptions, serve};
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let code = match runtime {
+    let mut runtime = match std::env::args().nth(1).as_deref() {
+        Some("--multi-thread") => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let code = match runtime.enable_all().build() {
         Ok(runtime) => runtime
             .block_on(serve(fake::Fake::default(), ServeOptions::default()))
             .exit_code(),

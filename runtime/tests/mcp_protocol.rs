@@ -47,13 +47,18 @@ impl Client {
         let mut client = Self::start(options);
         client.send(&initialize("2025-06-18")).await;
         assert_eq!(client.next().await["id"], json!("init"));
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        client
+            .send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await;
         client
     }
 
     async fn send_bytes(&mut self, bytes: &[u8]) {
         let writer = self.writer.as_mut().expect("the input is open");
-        timeout(GUARD, writer.write_all(bytes)).await.expect("the server reads").expect("the server is there");
+        timeout(GUARD, writer.write_all(bytes))
+            .await
+            .expect("the server reads")
+            .expect("the server is there");
     }
 
     async fn send(&mut self, frame: &Value) {
@@ -61,13 +66,17 @@ impl Client {
     }
 
     async fn next(&mut self) -> Value {
-        let line = timeout(GUARD, self.lines.next_line()).await.expect("an answer in time").expect("readable");
+        let line = timeout(GUARD, self.lines.next_line())
+            .await
+            .expect("an answer in time")
+            .expect("readable");
         serde_json::from_str(&line.expect("a line")).expect("JSON")
     }
 
     /// Asks for something else; what comes back first must be the answer to that.
     async fn nothing_but_a_ping(&mut self) {
-        self.send(&json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"})).await;
+        self.send(&json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"}))
+            .await;
         assert_eq!(self.next().await, json!({"jsonrpc": "2.0", "id": "ping", "result": {}}));
     }
 
@@ -111,12 +120,14 @@ fn initialize(version: &str) -> Value {
     }})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn call(id: u64, name: &str, arguments: Value) -> Value {
     let params = json!({"name": name, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
 /// A request of the era without a handshake.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn modern(id: u64, method: &str, params: Value) -> Value {
     let mut frame = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     frame["params"]["_meta"] = json!({
@@ -165,19 +176,49 @@ async fn what_is_not_json_is_answered_to_its_id() {
     );
     let frames: &[(&[u8], Value, i64, &str)] = &[
         (b"{oops", Value::Null, -32700, "not JSON"),
-        (br#"{"jsonrpc":"2.0","id":1,"method":"tools/list""#, json!(1), -32700, "not JSON"),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"\xff\"}", json!(2), -32700, "not JSON"),
-        (b"{\"id\":2,\"\xff\":1,\"method\":\"ping\"}", json!(2), -32700, "not JSON"),
+        (
+            br#"{"jsonrpc":"2.0","id":1,"method":"tools/list""#,
+            json!(1),
+            -32700,
+            "not JSON",
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"\xff\"}",
+            json!(2),
+            -32700,
+            "not JSON",
+        ),
+        (
+            b"{\"id\":2,\"\xff\":1,\"method\":\"ping\"}",
+            json!(2),
+            -32700,
+            "not JSON",
+        ),
         (
             br#"{"method":"tools/call","params":{"arguments":{"text":"\ud800"}},"jsonrpc":"2.0","id":3}"#,
             json!(3),
             -32700,
             "must come in pairs",
         ),
-        (br#"{"method":"x","params":"\ud83dx","id":"s"}"#, json!("s"), -32700, "must come in pairs"),
-        (br#"{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}"#, Value::Null, -32700, "must come in pairs"),
+        (
+            br#"{"method":"x","params":"\ud83dx","id":"s"}"#,
+            json!("s"),
+            -32700,
+            "must come in pairs",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}"#,
+            Value::Null,
+            -32700,
+            "must come in pairs",
+        ),
         (deep.as_bytes(), json!(4), -32700, "recursion"),
-        (br#"{"jsonrpc":"2.0","id":5,"method":"ping"} x"#, json!(5), -32700, "not JSON"),
+        (
+            br#"{"jsonrpc":"2.0","id":5,"method":"ping"} x"#,
+            json!(5),
+            -32700,
+            "not JSON",
+        ),
     ];
     refused(&mut Client::open().await, frames).await;
 }
@@ -193,10 +234,30 @@ async fn json_that_is_no_request_is_answered() {
         (b"{}", Value::Null, -32600, "`method`"),
         (br#"{"jsonrpc":"2.0","id":6,"method":7}"#, json!(6), -32600, "`method`"),
         (br#"{"id":7,"method":"ping"}"#, json!(7), -32600, "`jsonrpc`"),
-        (br#"{"jsonrpc":"1.0","id":8,"method":"ping"}"#, json!(8), -32600, "`jsonrpc`"),
-        (br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, -32600, "`id`"),
-        (br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, Value::Null, -32600, "`id`"),
-        (br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, json!(1.5), -32600, "`id`"),
+        (
+            br#"{"jsonrpc":"1.0","id":8,"method":"ping"}"#,
+            json!(8),
+            -32600,
+            "`jsonrpc`",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            Value::Null,
+            -32600,
+            "`id`",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            Value::Null,
+            -32600,
+            "`id`",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            json!(1.5),
+            -32600,
+            "`id`",
+        ),
         (
             br#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"ping"}"#,
             json!(u64::MAX),
@@ -243,7 +304,7 @@ async fn wrong_parameters_and_methods_are_answered() {
             -32602,
             r#"duplicate key "method" in the frame"#,
         ),
-        (br#"{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"cursor":5}}"#, json!(9), -32602, "tools/list"),
+        (br#"{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"cursor":5}}"#, json!(9), -32602, "`params.cursor`"),
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),
         (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no/such"),
         (br#"{"jsonrpc":"2.0","id":12,"method":"prompts/list"}"#, json!(12), -32601, "prompts/list"),
@@ -271,7 +332,14 @@ async fn a_line_beyond_the_limit_is_skipped_and_answered() {
 async fn every_id_in_a_batch_is_answered() {
     let mut client = Client::open().await;
     let notification = json!({"jsonrpc": "2.0", "method": "x"});
-    client.send(&json!([call(1, "echo", json!({})), notification, call(2, "echo", json!({})), 3])).await;
+    client
+        .send(&json!([
+            call(1, "echo", json!({})),
+            notification,
+            call(2, "echo", json!({})),
+            3
+        ]))
+        .await;
     for id in [1, 2] {
         let answer = client.next().await;
         assert_eq!((&answer["id"], error_of(&answer).0), (&json!(id), -32600));
@@ -305,7 +373,9 @@ async fn what_needs_no_answer_gets_none() {
 #[tokio::test]
 async fn carriage_returns_byte_order_marks_and_pieces_are_tolerated() {
     let mut client = Client::open().await;
-    client.send_bytes(b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":7.0,\"method\":\"ping\"}\r\n").await;
+    client
+        .send_bytes(b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":7.0,\"method\":\"ping\"}\r\n")
+        .await;
     assert_eq!(client.next().await["id"], json!(7));
     for byte in b"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}\n" {
         client.send_bytes(&[*byte]).await;
@@ -317,9 +387,17 @@ async fn carriage_returns_byte_order_marks_and_pieces_are_tolerated() {
 #[tokio::test]
 async fn arguments_may_be_left_out() {
     let mut client = Client::open().await;
-    for params in [json!({"name": "echo"}), json!({"name": "echo", "arguments": null, "_meta": null})] {
-        client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
-        assert_eq!(client.next().await["result"]["structuredContent"], json!({"ok": true, "echo": {}}));
+    for params in [
+        json!({"name": "echo"}),
+        json!({"name": "echo", "arguments": null, "_meta": null}),
+    ] {
+        client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
+            .await;
+        assert_eq!(
+            client.next().await["result"]["structuredContent"],
+            json!({"ok": true, "echo": {}})
+        );
     }
 }
 
@@ -370,7 +448,10 @@ async fn a_cancelled_call_stops_and_is_not_answered() {
     // Once it has stopped, its id is free, and what it returned is gone.
     client.nothing_but_a_ping().await;
     client.call(1, "echo", json!({})).await;
-    assert_eq!(client.next().await["result"]["structuredContent"], json!({"ok": true, "echo": {}}));
+    assert_eq!(
+        client.next().await["result"]["structuredContent"],
+        json!({"ok": true, "echo": {}})
+    );
 }
 
 #[tokio::test]
@@ -405,7 +486,10 @@ async fn progress_only_grows_and_comes_before_the_answer() {
     assert_eq!(answer["result"]["structuredContent"]["asked"], json!(true));
     // Without a token there is none.
     client.call(2, "progress", json!({})).await;
-    assert_eq!(client.next().await["result"]["structuredContent"]["asked"], json!(false));
+    assert_eq!(
+        client.next().await["result"]["structuredContent"]["asked"],
+        json!(false)
+    );
 }
 
 #[tokio::test]
@@ -415,7 +499,10 @@ async fn a_success_is_structured_and_the_same_as_text() {
     let answer = client.next().await;
     let structured = json!({"ok": true, "echo": {"text": "héllo\n", "n": 1.5}});
     assert_eq!(answer["result"]["structuredContent"], structured);
-    assert_eq!(serde_json::from_str::<Value>(text_of(&answer)).expect("JSON"), structured);
+    assert_eq!(
+        serde_json::from_str::<Value>(text_of(&answer)).expect("JSON"),
+        structured
+    );
     assert_eq!(answer["result"]["isError"], json!(false));
     assert_eq!(answer["result"].get("resultType"), None);
 }
@@ -427,8 +514,19 @@ async fn failures_are_results_with_everything_in_the_text() {
     for (how, parts) in [
         ("expected", &[expected][..]),
         ("invalid", &["items[3].id: no such id"]),
-        ("sandbox", &["Sandbox violation:pm tried to write units/x\npm may write prd/**."]),
-        ("internal", &["internal error: the list cannot be read", "e-1", "reported", "Do not retry blindly"]),
+        (
+            "sandbox",
+            &["Sandbox violation:pm tried to write units/x\npm may write prd/**."],
+        ),
+        (
+            "internal",
+            &[
+                "internal error: the list cannot be read",
+                "e-1",
+                "reported",
+                "Do not retry blindly",
+            ],
+        ),
         ("cancelled", &["cancelled"]),
     ] {
         client.call(1, "fail", json!({"how": how})).await;
@@ -459,7 +557,10 @@ async fn an_unknown_tool_is_refused_with_the_nearest_names() {
     let mut client = Client::open().await;
     client.call(1, "eccho", json!({})).await;
     let answer = client.next().await;
-    assert_eq!(error_of(&answer), (-32602, r#"unknown tool "eccho": did you mean echo?"#));
+    assert_eq!(
+        error_of(&answer),
+        (-32602, r#"unknown tool "eccho": did you mean echo?"#)
+    );
     assert_eq!(answer["error"]["data"], json!({"name": "eccho", "nearest": ["echo"]}));
 }
 
@@ -468,7 +569,10 @@ async fn a_big_result_comes_whole() {
     let mut client = Client::open().await;
     client.call(1, "big", json!({"size": 4 << 20})).await;
     let answer = client.next().await;
-    assert_eq!(answer["result"]["structuredContent"]["text"].as_str().map(str::len), Some(4 << 20));
+    assert_eq!(
+        answer["result"]["structuredContent"]["text"].as_str().map(str::len),
+        Some(4 << 20)
+    );
 }
 
 #[tokio::test]
@@ -477,14 +581,22 @@ async fn the_call_is_named_by_the_client_or_by_process_and_id() {
     let mut frame = call(1, "who", json!({}));
     frame["params"]["_meta"] = json!({"claudecode/toolUseId": "toolu_1"});
     client.send(&frame).await;
-    assert_eq!(client.next().await["result"]["structuredContent"]["tool_use_id"], json!("toolu_1"));
+    assert_eq!(
+        client.next().await["result"]["structuredContent"]["tool_use_id"],
+        json!("toolu_1")
+    );
     let mut names = Vec::new();
     for id in [json!(5), json!("5")] {
         frame["id"] = id;
         frame["params"]["_meta"] = json!({"claudecode/toolUseId": ""});
         client.send(&frame).await;
         let answer = client.next().await;
-        names.push(answer["result"]["structuredContent"]["tool_use_id"].as_str().expect("a name").to_owned());
+        names.push(
+            answer["result"]["structuredContent"]["tool_use_id"]
+                .as_str()
+                .expect("a name")
+                .to_owned(),
+        );
     }
     assert!(names[0].ends_with(":5") && names[1].ends_with(":\"5\""), "{names:?}");
     assert_eq!(names[0].len(), 36 + 2);
@@ -493,12 +605,22 @@ async fn the_call_is_named_by_the_client_or_by_process_and_id() {
 #[tokio::test]
 async fn the_list_says_everything_about_a_tool() {
     let mut client = Client::open().await;
-    client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+        .await;
     let answer = client.next().await;
     assert_eq!(answer["result"].get("nextCursor"), None);
     let tools = answer["result"]["tools"].as_array().expect("a list");
-    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
-    assert_eq!(names, ["big", "echo", "fail", "meet", "panic", "progress", "sleep", "stubborn", "who"]);
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "big", "echo", "fail", "meet", "panic", "progress", "sleep", "stubborn", "who"
+        ]
+    );
     let text = json!({"type": "string", "description": "What to say."});
     let ok = json!({"type": "boolean", "description": "Always true."});
     let echo = json!({
@@ -531,10 +653,16 @@ async fn the_list_comes_in_pages_and_a_foreign_cursor_is_refused() {
     let mut client = Client::open_with(options).await;
     let (mut names, mut params, mut cursors) = (Vec::new(), json!({}), Vec::new());
     loop {
-        client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params})).await;
+        client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}))
+            .await;
         let answer = client.next().await;
         let tools = answer["result"]["tools"].as_array().expect("a list");
-        names.extend(tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()));
+        names.extend(
+            tools
+                .iter()
+                .map(|tool| tool["name"].as_str().expect("a name").to_owned()),
+        );
         let Some(cursor) = answer["result"].get("nextCursor") else {
             break;
         };
@@ -545,8 +673,13 @@ async fn the_list_comes_in_pages_and_a_foreign_cursor_is_refused() {
     assert!(names.is_sorted());
     let list = &cursors[0][..16];
     let made_up = ["", "0", "é", "xxxxxxxxxxxxxxxx4", list].map(str::to_owned);
-    for bad in made_up.into_iter().chain(["0", "5", "fff", "+4", "c"].map(|start| format!("{list}{start}"))) {
-        client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": bad}})).await;
+    for bad in made_up
+        .into_iter()
+        .chain(["0", "5", "fff", "+4", "c"].map(|start| format!("{list}{start}")))
+    {
+        client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": bad}}))
+            .await;
         let answer = client.next().await;
         assert_eq!(error_of(&answer).0, -32602, "{bad}: {answer}");
         assert!(error_of(&answer).1.starts_with("unknown cursor"), "{answer}");
@@ -576,13 +709,25 @@ async fn the_era_without_a_handshake_is_spoken() {
     client.send(&modern(1, "server/discover", json!({}))).await;
     let answer = client.next().await;
     let versions = answer["result"]["supportedVersions"].as_array().expect("versions");
-    assert!(versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2024-11-05")), "{answer}");
+    assert!(
+        versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2024-11-05")),
+        "{answer}"
+    );
     assert_eq!(answer["result"]["instructions"], json!("A service for tests."));
     client.send(&modern(2, "tools/list", json!({}))).await;
     assert_eq!(client.next().await["result"]["tools"].as_array().map(Vec::len), Some(9));
-    client.send(&modern(3, "tools/call", json!({"name": "echo", "arguments": {"text": "x"}}))).await;
+    client
+        .send(&modern(
+            3,
+            "tools/call",
+            json!({"name": "echo", "arguments": {"text": "x"}}),
+        ))
+        .await;
     let answer = client.next().await;
-    assert_eq!(answer["result"]["structuredContent"], json!({"ok": true, "echo": {"text": "x"}}));
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"ok": true, "echo": {"text": "x"}})
+    );
     assert_eq!(answer["result"]["resultType"], json!("complete"));
     // In this era every request carries its own metadata.
     client.call(4, "echo", json!({})).await;
@@ -618,9 +763,13 @@ async fn nothing_before_the_opening_ends_the_server() {
     let answer = client.next().await;
     assert_eq!((&answer["id"], error_of(&answer).0), (&json!(1), -32602));
     assert!(error_of(&answer).1.contains("initialize"), "{answer}");
-    client.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover"})).await;
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover"}))
+        .await;
     assert_eq!(error_of(&client.next().await).0, -32602);
-    client.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": {}})).await;
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": {}}))
+        .await;
     assert_eq!(error_of(&client.next().await).0, -32602);
     let mut unknown = modern(4, "tools/list", json!({}));
     unknown["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2999-01-01");
@@ -659,6 +808,28 @@ async fn what_came_before_the_end_of_input_is_answered() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_slowly_after_the_end_of_input_gets_everything() {
+    let options = ServeOptions {
+        flush_grace: Duration::from_secs(4),
+        ..ServeOptions::default()
+    };
+    let mut client = Client::open_with(options).await;
+    for id in 0..4 {
+        client.call(id, "big", json!({"size": 1 << 20})).await;
+    }
+    client.end_input().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..4 {
+        let answer = client.next().await;
+        assert_eq!(
+            answer["result"]["structuredContent"]["text"].as_str().map(str::len),
+            Some(1 << 20)
+        );
+    }
+    assert_eq!(client.ended().await, (ExitReason::InputEnded, vec![]));
+}
+
+#[tokio::test]
 async fn the_end_of_input_cancels_what_does_not_finish() {
     let mut client = Client::open().await;
     client.call(1, "sleep", json!({})).await;
@@ -685,9 +856,14 @@ async fn a_client_that_is_gone_ends_the_server() {
     let mut client = Client::open().await;
     client.call(1, "sleep", json!({})).await;
     client.call(2, "big", json!({"size": 1 << 20})).await;
-    let Client { writer, lines, serving, .. } = client;
+    let Client {
+        writer, lines, serving, ..
+    } = client;
     drop((lines, writer));
-    let reason = timeout(GUARD, serving).await.expect("the server ends").expect("no panic");
+    let reason = timeout(GUARD, serving)
+        .await
+        .expect("the server ends")
+        .expect("no panic");
     assert_eq!(reason.exit_code(), 0);
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode,
-    GetExtensions, NumberOrString, RequestId, RequestMetaObject,
+    GetExtensions, ListToolsRequest, NumberOrString, PaginatedRequestParams, RequestId, RequestMetaObject,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -252,15 +252,35 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
         Some(params @ (Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_))) => {
             Err(format!("`params` must be an object, found {}", Kind(&params)))
         }
-        Some(Value::Object(params)) if method == "tools/call" => call(params),
-        None | Some(Value::Null) if method == "tools/call" => call(Map::new()),
-        Some(Value::Object(params)) => other_request(method, Some(params)),
-        None | Some(Value::Null) => other_request(method, None),
+        Some(Value::Object(params)) => typed(method, Some(params)),
+        None | Some(Value::Null) => typed(method, None),
     };
     match request {
         Ok(request) => Frame::Message(Box::new(ClientJsonRpcMessage::request(request, id))),
         Err(message) => refuse(ErrorCode::INVALID_PARAMS, message),
     }
+}
+
+fn typed(method: String, params: Option<Map<String, Value>>) -> Result<ClientRequest, String> {
+    match method.as_str() {
+        "tools/call" => call(params.unwrap_or_default()),
+        "tools/list" => list(params.unwrap_or_default()),
+        _ => other_request(method, params),
+    }
+}
+
+/// A `tools/list`, built by hand: the library takes a cursor that is no string for none, and would start over.
+fn list(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
+    let cursor = match params.shift_remove("cursor") {
+        Some(Value::String(cursor)) => Some(cursor),
+        None | Some(Value::Null) => None,
+        Some(other) => return Err(format!("`params.cursor` must be a string, found {}", Kind(&other))),
+    };
+    let mut request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
+    if let Some(meta) = meta(&mut params)? {
+        request.extensions.insert(meta);
+    }
+    Ok(ClientRequest::ListToolsRequest(request))
 }
 
 /// A `tools/call`, built by hand: it is the frame that comes thousands of times, and the library's own way tries every
@@ -281,9 +301,8 @@ fn call(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
             ));
         }
     };
-    let meta = meta(&mut params)?;
     let mut request = CallToolRequest::new(CallToolRequestParams::new(name).with_arguments(arguments));
-    if let Some(meta) = meta {
+    if let Some(meta) = meta(&mut params)? {
         request.extensions.insert(meta);
     }
     Ok(ClientRequest::CallToolRequest(request))

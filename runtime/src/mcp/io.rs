@@ -20,6 +20,9 @@ use super::transport::Connection;
 /// Linux pipes hold as much by default, so one read takes what there is.
 const READ_SIZE: usize = 64 * 1024;
 
+/// After each piece of this size it is noted that the client still reads.
+const WRITE_SIZE: usize = 64 * 1024;
+
 /// As many chunks are read ahead.
 const CHUNKS_AHEAD: usize = 4;
 
@@ -39,18 +42,17 @@ pub(super) fn read_in_thread(mut source: impl Read + Send + 'static) -> std::io:
     Ok(receiver)
 }
 
-/// Starts a thread that writes what is queued to `sink`.
-pub(super) fn write_in_thread(
-    connection: Arc<Connection>,
-    mut sink: impl Write + Send + 'static,
-) -> std::io::Result<()> {
+/// Starts a thread that writes what is queued to `sink`, a file because those have no buffer to flush.
+pub(super) fn write_in_thread(connection: Arc<Connection>, mut sink: File) -> std::io::Result<()> {
     std::thread::Builder::new().name("mcp-out".into()).spawn(move || {
         let mut bytes = Vec::new();
         while connection.outbox.take_blocking(&mut bytes) {
-            if let Err(error) = sink.write_all(&bytes).and_then(|()| sink.flush()) {
-                return fail(&connection, &error);
+            for chunk in bytes.chunks(WRITE_SIZE) {
+                if let Err(error) = sink.write_all(chunk) {
+                    return fail(&connection, &error);
+                }
+                connection.outbox.written(chunk.len());
             }
-            connection.outbox.written(&mut bytes);
         }
     })?;
     Ok(())
@@ -78,14 +80,16 @@ pub(super) fn write_in_task(connection: Arc<Connection>, mut sink: impl AsyncWri
     tokio::spawn(async move {
         let mut bytes = Vec::new();
         while connection.outbox.take(&mut bytes).await {
-            let result = match sink.write_all(&bytes).await {
-                Ok(()) => sink.flush().await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = result {
-                return fail(&connection, &error);
+            for chunk in bytes.chunks(WRITE_SIZE) {
+                let result = match sink.write_all(chunk).await {
+                    Ok(()) => sink.flush().await,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = result {
+                    return fail(&connection, &error);
+                }
+                connection.outbox.written(chunk.len());
             }
-            connection.outbox.written(&mut bytes);
         }
     });
 }

@@ -27,6 +27,9 @@ use framing::Frame;
 use server::Server;
 use transport::{Connection, FrameTransport, Grace};
 
+/// After a signal there is no time to wait for a client that does not read.
+const SIGNAL_FLUSH_GRACE: Duration = Duration::from_millis(50);
+
 /// How a connection is served.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
@@ -38,7 +41,8 @@ pub struct ServeOptions {
     /// As long as cancelled calls may take to stop, so that a write is not cut in half. A client that sends SIGINT may
     /// send SIGKILL 500 ms later.
     pub stop_grace: Duration,
-    /// As long as the client may take to read the last answers.
+    /// At the end, as long as the client may read nothing before the last answers are given up. After a signal it is
+    /// 50 ms at most.
     pub flush_grace: Duration,
 }
 
@@ -48,7 +52,7 @@ impl Default for ServeOptions {
             page_size: 0,
             finish_grace: Duration::from_millis(100),
             stop_grace: Duration::from_millis(350),
-            flush_grace: Duration::from_millis(100),
+            flush_grace: Duration::from_secs(1),
         }
     }
 }
@@ -109,17 +113,12 @@ pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitRea
     };
     tracing::info!(signal = signalled, "stopping");
     connection.stop.cancel();
-    let stopped = async {
-        connection.in_flight.settled_to(0).await;
-    };
     tokio::select! {
         _ = &mut serving => {}
-        stopped = timeout(options.stop_grace, stopped) => {
-            if stopped.is_err() {
-                tracing::warn!("calls did not stop in time and are abandoned");
-            }
-            flush(&connection, options).await;
-        }
+        () = async {
+            settle(&connection, options).await;
+            flush(&connection, options.flush_grace.min(SIGNAL_FLUSH_GRACE)).await;
+        } => {}
     }
     ExitReason::Signalled(signalled)
 }
@@ -166,24 +165,32 @@ async fn serve_frames<S: ToolService>(
     tokio::pin!(running);
     let reason = tokio::select! {
         reason = &mut running => reason,
-        () = connection.outbox.gone.cancelled() => ExitReason::ClientGone,
-        // The library would wait seconds for a call that does not stop; by now nobody reads its answer.
-        () = connection.ended.cancelled() => match timeout(options.flush_grace, &mut running).await {
-            Ok(reason) => reason,
-            Err(_) => ExitReason::InputEnded,
-        },
+        () = connection.outbox.gone.cancelled() => {
+            connection.stop.cancel();
+            settle(&connection, options).await;
+            ExitReason::ClientGone
+        }
+        // All is answered that will be. The library itself would wait seconds for a call that does not stop.
+        () = connection.ended.cancelled() => ExitReason::InputEnded,
     };
     connection.stop.cancel();
-    flush(&connection, options).await;
+    flush(&connection, options.flush_grace).await;
     connection.outbox.close();
     reason
 }
 
-async fn flush(connection: &Connection, options: ServeOptions) {
-    if timeout(options.flush_grace, connection.outbox.drained_to(0))
+/// Gives cancelled calls the time to stop.
+async fn settle(connection: &Connection, options: ServeOptions) {
+    if timeout(options.stop_grace, connection.in_flight.settled_to(0))
         .await
         .is_err()
     {
+        tracing::warn!("calls did not stop in time and are abandoned");
+    }
+}
+
+async fn flush(connection: &Connection, stall: Duration) {
+    if !connection.outbox.flushed(stall).await {
         tracing::warn!("the client does not read: the last answers are lost");
     }
 }

@@ -147,19 +147,21 @@ impl<S: ToolService> Server<S> {
         let end = (start + self.page_size).min(self.tools.len());
         let mut result = ListToolsResult::with_all_items(self.tools[start..end].to_vec());
         if end < self.tools.len() {
-            result.next_cursor = Some(format!("{:016x}{end:x}", self.list_digest));
+            result.next_cursor = Some(self.cursor(end));
         }
         Ok(result)
     }
 
+    fn cursor(&self, start: usize) -> String {
+        format!("{:016x}{start:x}", self.list_digest)
+    }
+
+    /// Where the page of a cursor starts, if this very list made the cursor.
     fn start_of(&self, cursor: &str) -> Option<usize> {
-        let (list, start) = cursor.split_at_checked(16)?;
+        let (_, start) = cursor.split_at_checked(16)?;
         let start = usize::from_str_radix(start, 16).ok()?;
-        let known = u64::from_str_radix(list, 16) == Ok(self.list_digest)
-            && start > 0
-            && start < self.tools.len()
-            && start.is_multiple_of(self.page_size);
-        known.then_some(start)
+        let is_a_page = start > 0 && start < self.tools.len() && start.is_multiple_of(self.page_size);
+        (is_a_page && self.cursor(start) == cursor).then_some(start)
     }
 }
 

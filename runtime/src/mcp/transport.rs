@@ -19,16 +19,17 @@ use rmcp::model::{
 use rmcp::transport::Transport;
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::framing::{Frame, Refused};
 
-/// Above this many bytes of unread answers no further frame is taken in, so that a client that does not read cannot
-/// fill the memory.
+/// Above this many bytes of unread answers no further frame is taken in and progress is not reported, so that a client
+/// that does not read cannot fill the memory.
 const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
-/// As many requests may be in flight; further frames wait in the pipe.
+/// As many requests may be in flight; further frames wait in the pipe. Fewer live calls also mean a warmer cache: with
+/// no limit, a client that sends 5,000 calls at once is served a third slower.
 const IN_FLIGHT_LIMIT: usize = 1024;
 
 /// A buffer above this capacity is given back after use.
@@ -82,7 +83,7 @@ impl Outbox {
         self.ready_task.notify_one();
     }
 
-    /// Waits, as a thread, for queued bytes and swaps them for `spent`, an empty buffer. False once it is closed.
+    /// Waits, as a thread, for queued bytes and swaps them for `spent`, the buffer written last. False once it is closed.
     pub(super) fn take_blocking(&self, spent: &mut Vec<u8>) -> bool {
         let mut queue = lock(&self.state);
         loop {
@@ -112,13 +113,11 @@ impl Outbox {
         }
     }
 
-    /// The bytes last taken have been written.
-    pub(super) fn written(&self, spent: &mut Vec<u8>) {
-        spent.clear();
-        if spent.capacity() > KEPT_CAPACITY {
-            *spent = Vec::new();
-        }
-        lock(&self.state).writing = 0;
+    /// So many of the bytes last taken have been written.
+    pub(super) fn written(&self, count: usize) {
+        let mut queue = lock(&self.state);
+        queue.writing = queue.writing.saturating_sub(count);
+        drop(queue);
         self.progress.notify_waiters();
     }
 
@@ -146,14 +145,31 @@ impl Outbox {
             let progress = self.progress.notified();
             tokio::pin!(progress);
             progress.as_mut().enable();
-            {
-                let queue = lock(&self.state);
-                if queue.bytes.len() + queue.writing <= limit {
-                    return;
-                }
+            if self.unwritten() <= limit {
+                return;
             }
             progress.await;
         }
+    }
+
+    /// Waits until all is written. False when the client read nothing for as long as `stall`.
+    pub(super) async fn flushed(&self, stall: Duration) -> bool {
+        loop {
+            let progress = self.progress.notified();
+            tokio::pin!(progress);
+            progress.as_mut().enable();
+            if self.unwritten() == 0 {
+                return true;
+            }
+            if timeout(stall, progress).await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    fn unwritten(&self) -> usize {
+        let queue = lock(&self.state);
+        queue.bytes.len() + queue.writing
     }
 }
 
@@ -161,6 +177,10 @@ impl Queue {
     fn take(&mut self, spent: &mut Vec<u8>) -> bool {
         if self.bytes.is_empty() {
             return false;
+        }
+        spent.clear();
+        if spent.capacity() > KEPT_CAPACITY {
+            *spent = Vec::new();
         }
         std::mem::swap(&mut self.bytes, spent);
         self.writing = spent.len();
@@ -171,8 +191,10 @@ impl Queue {
 /// How far a request in flight is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flight {
-    /// Its answer is awaited.
-    Awaited,
+    /// Work on it goes on.
+    Working,
+    /// Work on it is done, and its answer is on the way.
+    Answering,
     /// It was cancelled: nobody will answer it, but it has not stopped yet.
     Cancelled,
 }
@@ -198,10 +220,14 @@ pub(super) struct Work {
 impl Drop for Work {
     fn drop(&mut self) {
         let mut requests = lock(&self.in_flight.requests);
-        if requests.get(&self.id) == Some(&Flight::Cancelled) {
-            requests.remove(&self.id);
-            drop(requests);
-            self.in_flight.settled.notify_waiters();
+        match requests.get_mut(&self.id) {
+            Some(flight @ Flight::Working) => *flight = Flight::Answering,
+            Some(Flight::Cancelled) => {
+                requests.remove(&self.id);
+                drop(requests);
+                self.in_flight.settled.notify_waiters();
+            }
+            Some(Flight::Answering) | None => {}
         }
     }
 }
@@ -212,7 +238,7 @@ impl InFlight {
         if let Some(flight) = requests.get(id) {
             return Err(*flight);
         }
-        requests.insert(id.clone(), Flight::Awaited);
+        requests.insert(id.clone(), Flight::Working);
         Ok(Arc::new(Work {
             id: id.clone(),
             in_flight: Arc::clone(self),
@@ -225,9 +251,17 @@ impl InFlight {
         self.settled.notify_waiters();
     }
 
+    /// The library drops the answer of a cancelled request, even one that is on the way.
     fn cancelled(&self, id: &RequestId) {
-        if let Some(flight) = lock(&self.requests).get_mut(id) {
-            *flight = Flight::Cancelled;
+        let mut requests = lock(&self.requests);
+        match requests.get_mut(id) {
+            Some(flight @ Flight::Working) => *flight = Flight::Cancelled,
+            Some(Flight::Answering) => {
+                requests.remove(id);
+                drop(requests);
+                self.settled.notify_waiters();
+            }
+            Some(Flight::Cancelled) | None => {}
         }
     }
 
@@ -396,7 +430,7 @@ impl FrameTransport {
                 request.extensions_mut().insert(work);
                 Ok(())
             }
-            Err(Flight::Awaited) => refuse(
+            Err(Flight::Working | Flight::Answering) => refuse(
                 ErrorCode::INVALID_REQUEST,
                 format!("id {id} is already in flight: give every request an id of its own"),
             ),
@@ -452,6 +486,10 @@ impl Transport<RoleServer> for FrameTransport {
     type Error = Infallible;
 
     fn send(&mut self, item: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if matches!(item, ServerJsonRpcMessage::Notification(_)) && self.connection.outbox.unwritten() > OUTBOX_LIMIT {
+            tracing::debug!("dropped a notification: the client does not read");
+            return ready(Ok(()));
+        }
         self.connection.outbox.push(&item);
         match &item {
             ServerJsonRpcMessage::Response(response) => self.connection.in_flight.answered(&response.id),
@@ -487,7 +525,63 @@ impl Transport<RoleServer> for FrameTransport {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.connection.ended.cancel();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_free_once_its_request_was_answered_or_was_cancelled_and_has_stopped() {
+        let in_flight: Arc<InFlight> = Arc::default();
+        let id = RequestId::Number(1);
+
+        let work = in_flight.enter(&id).expect("free");
+        assert_eq!(in_flight.enter(&id).err(), Some(Flight::Working));
+        drop(work);
+        assert_eq!(in_flight.enter(&id).err(), Some(Flight::Answering));
+        in_flight.answered(&id);
+
+        let work = in_flight.enter(&id).expect("free after its answer");
+        in_flight.cancelled(&id);
+        assert_eq!(in_flight.enter(&id).err(), Some(Flight::Cancelled));
+        drop(work);
+
+        // The cancellation comes when the answer is already on the way.
+        drop(in_flight.enter(&id).expect("free after the stop"));
+        in_flight.cancelled(&id);
+        assert_eq!(in_flight.len(), 0);
+
+        // The answer is sent before the work's last handle is gone.
+        let work = in_flight.enter(&id).expect("free after the late cancellation");
+        in_flight.answered(&id);
+        drop(work);
+        in_flight.cancelled(&id);
+        assert_eq!(in_flight.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_writer_takes_all_that_is_queued_at_once() {
+        let outbox = Outbox::default();
+        for number in 0..3 {
+            outbox.push(&number);
+        }
+        let mut bytes = Vec::new();
+        assert!(outbox.take_blocking(&mut bytes));
+        assert_eq!(bytes, b"0\n1\n2\n");
+        assert_eq!(outbox.unwritten(), 6);
+        outbox.written(2);
+        assert!(!outbox.flushed(Duration::from_millis(1)).await);
+        outbox.written(4);
+        assert!(outbox.flushed(Duration::from_millis(1)).await);
+        outbox.push(&3);
+        outbox.close();
+        outbox.push(&4);
+        assert!(outbox.take(&mut bytes).await);
+        assert_eq!(bytes, b"3\n");
+        outbox.written(2);
+        assert!(!outbox.take(&mut bytes).await && !outbox.take_blocking(&mut bytes));
     }
 }

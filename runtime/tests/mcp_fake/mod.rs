@@ -91,7 +91,7 @@ impl ToolService for Fake {
         &TOOLS
     }
 
-    fn instructions(&self) -> &str {
+    fn instructions(&self) -> &'static str {
         "A service for tests."
     }
 

@@ -5,7 +5,12 @@
 
 Every server is started anew for each run and the servers take turns, so that a slow moment of the machine meets all
 of them. Each command is split as a shell would. The medians are printed, and their ratio to the first server's.
-Every server must have a tool `echo`.
+Every server must have a tool `echo`. The peers of this repository:
+
+    cargo build --release -p devloop-runtime --examples
+    (cd tests/benches/peers/ts-echo && npm install)
+    tests/benches/peers/measure.py devloop=target/release/examples/mcp_echo rmcp=target/release/examples/rmcp_echo \\
+        ts="node tests/benches/peers/ts-echo/server.mjs"
 """
 
 import argparse
