@@ -96,7 +96,11 @@ fn arguments(sent: Sent) -> Map<String, Value> {
                 "id": format!("step-{number:03}"),
                 "description": "Write the handler of the endpoint and the tests that its contract asks for",
             });
-            let before: Vec<String> = (1..number).rev().take(2).map(|before| format!("step-{before:03}")).collect();
+            let before: Vec<String> = (1..number)
+                .rev()
+                .take(2)
+                .map(|before| format!("step-{before:03}"))
+                .collect();
             match sent {
                 Sent::Complete => item["depends_on"] = json!(before),
                 Sent::WithoutDefaults => {}

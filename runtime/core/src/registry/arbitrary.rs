@@ -95,18 +95,35 @@ fn kind(schema: &Value) -> &str {
 fn object_schema(depth: u32) -> BoxedStrategy<Value> {
     // Some names are schema keywords on purpose, and one is the key that a client adds.
     let names = [
-        "a", "b_2", "id", "items", "type", "properties", "required", "default", "wait_for_previous",
+        "a",
+        "b_2",
+        "id",
+        "items",
+        "type",
+        "properties",
+        "required",
+        "default",
+        "wait_for_previous",
     ];
     subsequence(names.to_vec(), 0..=4)
         .prop_flat_map(move |names| {
-            let properties: Vec<_> = names.into_iter().map(|name| (Just(name), property(depth - 1))).collect();
+            let properties: Vec<_> = names
+                .into_iter()
+                .map(|name| (Just(name), property(depth - 1)))
+                .collect();
             properties
         })
         .prop_map(|properties| {
-            let required: Vec<&str> = properties.iter().filter(|(_, (_, needed))| *needed).map(|(name, _)| *name).collect();
+            let required: Vec<&str> = properties
+                .iter()
+                .filter(|(_, (_, needed))| *needed)
+                .map(|(name, _)| *name)
+                .collect();
             let required = json!(required);
-            let properties: Map<String, Value> =
-                properties.into_iter().map(|(name, (schema, _))| (name.to_owned(), schema)).collect();
+            let properties: Map<String, Value> = properties
+                .into_iter()
+                .map(|(name, (schema, _))| (name.to_owned(), schema))
+                .collect();
             json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
         })
         .boxed()
@@ -146,7 +163,14 @@ fn node(depth: u32) -> BoxedStrategy<Value> {
 }
 
 fn string_schema() -> BoxedStrategy<Value> {
-    let patterns = vec![r"^step-\d{3}$", r"^\w+$", r"^[\w-]{1,9}$", r"^[^/\s]+$", r"\d", r"^(a|b)c*"];
+    let patterns = vec![
+        r"^step-\d{3}$",
+        r"^\w+$",
+        r"^[\w-]{1,9}$",
+        r"^[^/\s]+$",
+        r"\d",
+        r"^(a|b)c*",
+    ];
     prop_oneof![
         Just(json!({"type": "string"})),
         (0_u64..4, option::of(0_u64..4)).prop_map(|(min, more)| {
@@ -195,23 +219,16 @@ fn string(schema: &Value) -> BoxedStrategy<Value> {
         return select(words.clone()).boxed();
     }
     let min = usize::try_from(schema["minLength"].as_u64().unwrap_or(0)).expect("a short string");
-    let max = schema["maxLength"].as_u64().map(|max| usize::try_from(max).expect("a short string"));
-    let texts = match schema["pattern"].as_str() {
-        Some(pattern) => string_regex(&generable(pattern)).expect("the pattern can be generated from").boxed(),
-        None => {
-            // Characters of one to four bytes, and those that JSON escapes.
-            let chars = vec!['a', 'Z', '5', ' ', '.', '/', '~', '"', '\\', '{', '[', '\n', '\u{0}', 'é', '€', '😀'];
-            let longest = max.unwrap_or(min + 6);
-            let any_text = vec(select(chars), min..=longest).prop_map(String::from_iter);
-            let like_json = vec!["5", "5.0", "true", "null", "[1]", "[]", "{}", "{\"a\":1}", "\"x\""];
-            let like_json: Vec<&str> =
-                like_json.into_iter().filter(|text| (min..=longest).contains(&text.chars().count())).collect();
-            if like_json.is_empty() {
-                any_text.boxed()
-            } else {
-                prop_oneof![3 => any_text, 1 => select(like_json).prop_map(str::to_owned)].boxed()
-            }
-        }
+    let max = schema["maxLength"]
+        .as_u64()
+        .map(|max| usize::try_from(max).expect("a short string"));
+    let texts = if let Some(pattern) = schema["pattern"].as_str() {
+        let pattern = generable(pattern);
+        string_regex(&pattern)
+            .expect("the pattern can be generated from")
+            .boxed()
+    } else {
+        plain_text(min, max.unwrap_or(min + 6))
     };
     let validator = options().build(schema).expect("the schema is valid");
     texts
@@ -220,26 +237,41 @@ fn string(schema: &Value) -> BoxedStrategy<Value> {
         .boxed()
 }
 
+/// Texts of `min..=max` characters, some of which look like JSON.
+fn plain_text(min: usize, max: usize) -> BoxedStrategy<String> {
+    // Characters of one to four bytes, and those that JSON escapes.
+    let chars = "aZ5 ./~\"\\{[\n\0é€😀".chars().collect::<Vec<_>>();
+    let any_text = vec(select(chars), min..=max).prop_map(String::from_iter);
+    let like_json = ["5", "5.0", "true", "null", "[1]", "[]", "{}", "{\"a\":1}", "\"x\""];
+    let fitting: Vec<&str> = like_json
+        .into_iter()
+        .filter(|text| (min..=max).contains(&text.len()))
+        .collect();
+    if fitting.is_empty() {
+        return any_text.boxed();
+    }
+    prop_oneof![3 => any_text, 1 => select(fitting).prop_map(str::to_owned)].boxed()
+}
+
 /// A pattern without anchors and with ASCII classes, as the generator wants it.
 fn generable(pattern: &str) -> String {
     let mut text = String::new();
     let mut in_class = false;
     let mut chars = pattern.trim_start_matches('^').trim_end_matches('$').chars();
     while let Some(c) = chars.next() {
-        match c {
-            '\\' => match (chars.next(), in_class) {
-                (Some('d'), true) => text.push_str("0-9"),
-                (Some('d'), false) => text.push_str("[0-9]"),
-                (Some('w'), true) => text.push_str("0-9A-Za-z_"),
-                (Some('w'), false) => text.push_str("[0-9A-Za-z_]"),
-                (other, _) => {
-                    text.push('\\');
-                    text.extend(other);
-                }
-            },
-            _ => {
-                in_class = (in_class || c == '[') && c != ']';
+        if c != '\\' {
+            in_class = (in_class || c == '[') && c != ']';
+            text.push(c);
+            continue;
+        }
+        match (chars.next(), in_class) {
+            (Some('d'), true) => text.push_str("0-9"),
+            (Some('d'), false) => text.push_str("[0-9]"),
+            (Some('w'), true) => text.push_str("0-9A-Za-z_"),
+            (Some('w'), false) => text.push_str("[0-9A-Za-z_]"),
+            (other, _) => {
                 text.push(c);
+                text.extend(other);
             }
         }
     }
@@ -264,7 +296,9 @@ fn as_float(whole: i64) -> Option<Value> {
 }
 
 fn number(schema: &Value) -> BoxedStrategy<Value> {
-    let low = schema["minimum"].as_f64().or_else(|| schema["maximum"].as_f64().map(|max| max - 1_000.0));
+    let low = schema["minimum"]
+        .as_f64()
+        .or_else(|| schema["maximum"].as_f64().map(|max| max - 1_000.0));
     let low = low.unwrap_or(-500.0);
     let high = schema["maximum"].as_f64().unwrap_or(low + 1_000.0);
     // Eighths are exact in binary and in decimal, so that texts and values agree whoever rounds.
@@ -273,19 +307,27 @@ fn number(schema: &Value) -> BoxedStrategy<Value> {
         .prop_map(|(float, as_integer)| {
             #[expect(clippy::cast_possible_truncation, reason = "whole and small")]
             let whole = float as i64;
-            if as_integer && float.fract() == 0.0 { whole.into() } else { float.into() }
+            if as_integer && float.fract() == 0.0 {
+                whole.into()
+            } else {
+                float.into()
+            }
         })
         .boxed()
 }
 
 fn array(schema: &Value) -> BoxedStrategy<Value> {
     let min = usize::try_from(schema["minItems"].as_u64().unwrap_or(0)).expect("a short array");
-    let max = schema["maxItems"].as_u64().map_or(min + 4, |max| usize::try_from(max).expect("a short array"));
+    let max = schema["maxItems"]
+        .as_u64()
+        .map_or(min + 4, |max| usize::try_from(max).expect("a short array"));
     let items = vec(valid(&schema["items"]), min..=max.min(min + 4));
     if schema["uniqueItems"] != true {
         return items.prop_map(Value::from).boxed();
     }
-    let unique = options().build(&json!({"uniqueItems": true})).expect("the schema is valid");
+    let unique = options()
+        .build(&json!({"uniqueItems": true}))
+        .expect("the schema is valid");
     items
         .prop_filter_map("too few different items", move |items| {
             let mut kept = json!([]);
@@ -333,7 +375,9 @@ fn object(schema: &Value) -> BoxedStrategy<Value> {
 }
 
 fn entries(value: BoxedStrategy<Value>) -> BoxedStrategy<Vec<(String, Value)>> {
-    btree_map("[a-z./~\\[ é]{0,4}", value, 0..3).prop_map(|map| map.into_iter().collect()).boxed()
+    btree_map("[a-z./~\\[ é]{0,4}", value, 0..3)
+        .prop_map(|map| map.into_iter().collect())
+        .boxed()
 }
 
 /// Any small JSON value.
@@ -356,7 +400,9 @@ fn free() -> BoxedStrategy<Value> {
 }
 
 fn is_required(schema: &Value, name: &str) -> bool {
-    schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name))
+    schema["required"]
+        .as_array()
+        .is_some_and(|names| names.iter().any(|required| required == name))
 }
 
 /// One thing to break: where, which keyword, and what to put there instead.
@@ -377,13 +423,19 @@ fn breaks(schema: &Value, value: &Value, pointer: &str, sites: &mut Vec<Site>) {
                 site("enum", json!("no such word"));
             }
             if let Some(pattern) = schema.get("pattern") {
-                let validator = options().build(&json!({"pattern": pattern})).expect("the pattern is valid");
+                let validator = options()
+                    .build(&json!({"pattern": pattern}))
+                    .expect("the pattern is valid");
                 let candidates = ["", "!", "٣", "é", "step-٣٣٣", " "].map(Value::from);
                 if let Some(text) = candidates.into_iter().find(|text| !validator.is_valid(text)) {
                     site("pattern", text);
                 }
             }
-            let length = |key| schema[key].as_u64().map(|length| usize::try_from(length).expect("a short string"));
+            let length = |key| {
+                schema[key]
+                    .as_u64()
+                    .map(|length| usize::try_from(length).expect("a short string"))
+            };
             if let Some(min @ 1..) = length("minLength") {
                 // Two UTF-16 units and four bytes, but one character.
                 site("minLength", "😀".repeat(min - 1).into());
@@ -411,7 +463,10 @@ fn breaks(schema: &Value, value: &Value, pointer: &str, sites: &mut Vec<Site>) {
                 site("minItems", items[..min - 1].into());
             }
             if let Some(max) = schema["maxItems"].as_u64() {
-                let more = items.iter().cloned().chain(std::iter::repeat(items.last().cloned().unwrap_or_default()));
+                let more = items
+                    .iter()
+                    .cloned()
+                    .chain(std::iter::repeat(items.last().cloned().unwrap_or_default()));
                 let max = usize::try_from(max).expect("a short array");
                 site("maxItems", more.take(max + 1).collect());
             }
@@ -457,11 +512,24 @@ fn breaks(schema: &Value, value: &Value, pointer: &str, sites: &mut Vec<Site>) {
 fn wrong_types(kind: &str) -> Vec<Value> {
     match kind {
         "string" => vec![json!(5), json!(true), json!(["a"]), json!({"a": 1})],
-        "integer" => vec![json!("five"), json!("5.5"), json!(5.5), json!(true), json!("05"), json!([5])],
+        "integer" => vec![
+            json!("five"),
+            json!("5.5"),
+            json!(5.5),
+            json!(true),
+            json!("05"),
+            json!([5]),
+        ],
         "number" => vec![json!("five"), json!(true), json!("0x5"), json!("NaN"), json!([5])],
         "boolean" => vec![json!("yes"), json!("True"), json!(1), json!("1")],
         "array" => vec![json!("a,b"), json!("[1,"), json!({}), json!("{}"), json!(5)],
-        _ => vec![json!("a: b"), json!("{\"a\":1,\"a\":1}"), json!("[]"), json!([]), json!(5)],
+        _ => vec![
+            json!("a: b"),
+            json!("{\"a\":1,\"a\":1}"),
+            json!("[]"),
+            json!([]),
+            json!(5),
+        ],
     }
 }
 
@@ -483,11 +551,16 @@ fn mangle(schema: &Value, value: &Value, choices: &mut dyn Iterator<Item = u8>) 
 /// What is inside an array or an object is mangled, not the value itself.
 fn mangle_inside(schema: &Value, value: &Value, choices: &mut dyn Iterator<Item = u8>) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(|item| mangle(&schema["items"], item, choices)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| mangle(&schema["items"], item, choices))
+            .collect(),
         Value::Object(map) => {
             let mut sent = Map::new();
             for (key, value) in map {
-                let inner = schema["properties"].get(key).or_else(|| schema.get("additionalProperties"));
+                let inner = schema["properties"]
+                    .get(key)
+                    .or_else(|| schema.get("additionalProperties"));
                 let value = inner.map_or_else(|| value.clone(), |inner| mangle(inner, value, choices));
                 sent.insert(key.clone(), value);
             }

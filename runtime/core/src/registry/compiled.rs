@@ -57,8 +57,9 @@ impl CompiledTool {
     /// Admits a call: normalises the arguments, fills in defaults, validates, checks rules and paths, adds what the
     /// face binds.
     ///
-    /// Cost: one walk to normalise and one to validate; the arguments are not copied. `cargo bench -p devloop-core
-    /// --bench admission` puts it beside the validator alone. The first call also compiles the schema.
+    /// Cost: one walk to normalise and one to validate; the arguments are not copied. A todo list of twenty items takes
+    /// 1.5 µs where the validator alone takes 0.9 µs, and 0.7 µs more when twenty defaults are missing: `cargo bench -p
+    /// devloop-core --bench admission`. The first call also compiles the schema (20 µs).
     ///
     /// # Errors
     /// Everything that is wrong with the arguments, or a tool whose own texts are wrong.
@@ -100,9 +101,13 @@ impl CompiledTool {
     pub fn check_output(&self, output: &Value) -> Result<(), String> {
         let validator = self.output.get_or_init(|| {
             let schema = json("output_schema", self.tool.output_schema)?;
-            options().build(&schema).map_err(|error| format!("output_schema: {error}"))
+            options()
+                .build(&schema)
+                .map_err(|error| format!("output_schema: {error}"))
         });
-        let validator = validator.as_ref().map_err(|error| format!("`{}`: {error}", self.tool.name))?;
+        let validator = validator
+            .as_ref()
+            .map_err(|error| format!("`{}`: {error}", self.tool.name))?;
         if validator.is_valid(output) {
             return Ok(());
         }
@@ -113,7 +118,10 @@ impl CompiledTool {
         let input = self.input.get_or_init(|| Input::compile(self.tool, self.path_rule));
         input.as_ref().map_err(|error| {
             let spec = self.tool.spec;
-            BuildError::Internal(InternalError::bare(format!("the tool `{}` ({spec}): {error}", self.tool.name)))
+            BuildError::Internal(InternalError::bare(format!(
+                "the tool `{}` ({spec}): {error}",
+                self.tool.name
+            )))
         })
     }
 
@@ -175,7 +183,9 @@ impl Input {
         defaults(&shape, path_rule)?;
         let rules = tool.rules.iter().map(Constraint::compile).collect::<Result<_, _>>();
         Ok(Self {
-            validator: options().build(&schema).map_err(|error| format!("input_schema: {error}"))?,
+            validator: options()
+                .build(&schema)
+                .map_err(|error| format!("input_schema: {error}"))?,
             shape,
             bind,
             rules: rules.map_err(|error| format!("rules: {error}"))?,
@@ -224,7 +234,11 @@ fn refusal(validator: &Validator, value: &Value) -> Option<String> {
     let error = validator.validate(value).err()?;
     let place = error.instance_path().as_str().to_owned();
     let mut steps = Vec::new();
-    let unescaped: Vec<String> = place.split('/').skip(1).map(|s| s.replace("~1", "/").replace("~0", "~")).collect();
+    let unescaped: Vec<String> = place
+        .split('/')
+        .skip(1)
+        .map(|s| s.replace("~1", "/").replace("~0", "~"))
+        .collect();
     let mut here = Some(value);
     for step in &unescaped {
         let index = step.parse().ok().filter(|_| here.is_some_and(Value::is_array));

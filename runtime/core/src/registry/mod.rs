@@ -59,7 +59,10 @@ impl Registry {
         if !conflicts.is_empty() {
             return Err(Conflicts(conflicts));
         }
-        let tools = tools.into_iter().map(|tool| CompiledTool::new(tool, path_rule)).collect();
+        let tools = tools
+            .into_iter()
+            .map(|tool| CompiledTool::new(tool, path_rule))
+            .collect();
         Ok(Self { tools, index })
     }
 
@@ -102,11 +105,21 @@ pub struct Conflicts(pub Vec<Conflict>);
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, Conflict { name, owners: [one, two] }) in self.0.iter().enumerate() {
+        for (
+            index,
+            Conflict {
+                name,
+                owners: [one, two],
+            },
+        ) in self.0.iter().enumerate()
+        {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            write!(f, "the tool name `{name}` has two owners: {one} and {two}; rename one of them")?;
+            write!(
+                f,
+                "the tool name `{name}` has two owners: {one} and {two}; rename one of them"
+            )?;
         }
         Ok(())
     }

@@ -125,7 +125,12 @@ mod tests {
 
     #[test]
     fn a_place_reads_as_a_path_and_as_a_pointer() {
-        let place = [Step::Key("items"), Step::Index(3), Step::Key("depends_on"), Step::Index(0)];
+        let place = [
+            Step::Key("items"),
+            Step::Index(3),
+            Step::Key("depends_on"),
+            Step::Index(0),
+        ];
         assert_eq!(bracket(&place), "items[3].depends_on[0]");
         assert_eq!(pointer(&place), "/items/3/depends_on/0");
     }
@@ -142,9 +147,13 @@ mod tests {
         let value = json!({"a": [{"p": "x"}, {"p": 1}, {}, {"p": "y"}], "p": "z"});
         let mut seen = Vec::new();
         let root = value.as_object().unwrap();
-        Pattern::parse("/a/*/p").unwrap().strings(root, &mut |text| seen.push(text));
+        Pattern::parse("/a/*/p")
+            .unwrap()
+            .strings(root, &mut |text| seen.push(text));
         Pattern::parse("/p").unwrap().strings(root, &mut |text| seen.push(text));
-        Pattern::parse("/p/*").unwrap().strings(root, &mut |text| seen.push(text));
+        Pattern::parse("/p/*")
+            .unwrap()
+            .strings(root, &mut |text| seen.push(text));
         assert_eq!(seen, ["x", "y", "z"]);
         assert!(Pattern::parse("a").is_err());
     }

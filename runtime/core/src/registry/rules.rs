@@ -29,7 +29,10 @@ impl Constraint {
             Rule::RequiredIf { field, when, is } => Self::RequiredIf {
                 field,
                 when,
-                is: is.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>()?,
+                is: is
+                    .iter()
+                    .map(|text| serde_json::from_str(text))
+                    .collect::<Result<_, _>>()?,
             },
         })
     }
@@ -40,7 +43,12 @@ impl Constraint {
         let given = |field: &str| get(field).is_some_and(|value| !value.is_null());
         match self {
             Self::ExactlyOneOf(fields) => match fields.iter().filter(|field| given(field)).count() {
-                0 => report.add(&[], || format!("exactly one of {} must be given, got none", list(fields.iter().copied()))),
+                0 => report.add(&[], || {
+                    format!(
+                        "exactly one of {} must be given, got none",
+                        list(fields.iter().copied())
+                    )
+                }),
                 1 => {}
                 _ => report.add(&[], || too_many("exactly", fields, &given)),
             },

@@ -292,8 +292,8 @@ impl Reader {
         let mut required = Vec::new();
         match schema.get("required") {
             None => {}
-            Some(Value::Array(names)) => {
-                for name in names {
+            Some(Value::Array(needed)) => {
+                for name in needed {
                     match name.as_str() {
                         Some(name) if named.contains_key(name) => required.push(name),
                         _ => return self.fail(format!("`required` names {name}, which is no property")),
@@ -334,7 +334,10 @@ impl Reader {
 
     fn only(&self, schema: &Map<String, Value>, known: &[&str]) -> Result<(), ShapeError> {
         let everywhere = ["type", "title", "description", "default"];
-        match schema.keys().find(|key| !everywhere.contains(&key.as_str()) && !known.contains(&key.as_str())) {
+        match schema
+            .keys()
+            .find(|key| !everywhere.contains(&key.as_str()) && !known.contains(&key.as_str()))
+        {
             None => Ok(()),
             Some(key) => self.fail(format!("`{key}` is outside the portable subset for this type")),
         }
@@ -400,7 +403,12 @@ mod tests {
 
     #[test]
     fn nesting_is_bounded() {
-        let nest = |depth| (0..depth).fold(json!({"type": "boolean"}), |inner, _| json!({"type": "array", "items": inner}));
+        let nest = |depth| {
+            (0..depth).fold(
+                json!({"type": "boolean"}),
+                |inner, _| json!({"type": "array", "items": inner}),
+            )
+        };
         Shape::compile(&nest(DEPTH - 1)).unwrap();
         assert!(refusal(&nest(DEPTH)).ends_with("nested deeper than 32 levels"));
     }
@@ -408,7 +416,10 @@ mod tests {
     #[test]
     fn digits_and_words_are_ascii_as_in_javascript() {
         let fits = |pattern: &str, text: &str| {
-            options().build(&json!({"type": "string", "pattern": pattern})).unwrap().is_valid(&json!(text))
+            options()
+                .build(&json!({"type": "string", "pattern": pattern}))
+                .unwrap()
+                .is_valid(&json!(text))
         };
         assert!(fits(r"^\d$", "7") && !fits(r"^\d$", "٧"));
         assert!(fits(r"^\w+$", "a_Z9") && !fits(r"^\w+$", "é") && !fits(r"^\w+$", "ſ"));
@@ -423,7 +434,9 @@ mod tests {
     #[test]
     fn a_pattern_that_could_run_away_is_refused() {
         for pattern in [r"^(?!\.)\d$", r"(?<=a)b", r"(a)\1"] {
-            options().build(&json!({"type": "string", "pattern": pattern})).expect_err(pattern);
+            options()
+                .build(&json!({"type": "string", "pattern": pattern}))
+                .expect_err(pattern);
         }
     }
 

@@ -111,7 +111,10 @@ fn a_refusal_names_place_and_reason_and_shows_an_example() {
          A valid example: {\"items\":[{\"id\":\"step-001\",\"description\":\"Read the contract\"}]}"
     );
     assert_eq!(error.problems[0].pointer, "/items/0/id");
-    assert!(matches!(ToolError::from(BuildError::Invalid(error)), ToolError::Validation(_)));
+    assert!(matches!(
+        ToolError::from(BuildError::Invalid(error)),
+        ToolError::Validation(_)
+    ));
 }
 
 #[test]
@@ -145,13 +148,19 @@ fn lengths_count_characters_and_unique_items_compare_values() {
         "n": {"type": "array", "items": {"type": "number"}, "uniqueItems": true},
         "o": {"type": "array", "items": {"type": "object"}, "uniqueItems": true},
     }}));
-    tool.build(map(json!({"s": "😀é", "n": [1, 1.5], "o": [{"a": 1}, {"a": 2}]}))).unwrap();
+    tool.build(map(json!({"s": "😀é", "n": [1, 1.5], "o": [{"a": 1}, {"a": 2}]})))
+        .unwrap();
     assert_eq!(
         refused(&tool, json!({"s": "😀"})).problems[0].reason,
         "has 1 character; at least 2 expected"
     );
-    assert!(refused(&tool, json!({"n": [2, 1, 1.0]})).to_string().starts_with("n: items 1 and 2 are equal"));
-    refused(&tool, json!({"o": [{"a": 1, "b": 1}, {"b": 1.0, "a": 1}]}));
+    assert!(
+        refused(&tool, json!({"n": [2, 1, 1.0]}))
+            .to_string()
+            .starts_with("n: items 1 and 2 are equal")
+    );
+    let error = refused(&tool, json!({"o": [{"a": 1, "b": 1}, {"b": 1.0, "a": 1}]}));
+    assert!(error.to_string().starts_with("o: items 0 and 1 are equal"), "{error}");
 }
 
 #[test]
@@ -161,7 +170,12 @@ fn an_integer_is_built_only_within_64_bits() {
     for fits in [json!(i64::MAX), json!(i64::MIN), json!("9223372036854775807")] {
         tool.build(map(json!({ "n": fits }))).unwrap();
     }
-    for wide in [json!(u64::MAX), json!(1e19), json!(-1e300), json!("9223372036854775808")] {
+    for wide in [
+        json!(u64::MAX),
+        json!(1e19),
+        json!(-1e300),
+        json!("9223372036854775808"),
+    ] {
         // The schema alone lets these pass.
         assert!(wide.is_string() || options().build(&schema).unwrap().is_valid(&json!({ "n": wide })));
         refused(&tool, json!({ "n": wide }));
@@ -189,14 +203,21 @@ fn rules_between_fields_are_checked_beside_the_schema() {
         ..TODOLIST
     });
     tool.build(map(json!({"a": "x", "b": null}))).unwrap();
-    tool.build(map(json!({"b": "x", "d": "x", "mode": "on", "why": ""}))).unwrap();
+    tool.build(map(json!({"b": "x", "d": "x", "mode": "on", "why": ""})))
+        .unwrap();
     let reasons = |arguments| -> Vec<(String, String)> {
         let problems = refused(&tool, arguments).problems;
-        problems.into_iter().map(|problem| (problem.field, problem.reason)).collect()
+        problems
+            .into_iter()
+            .map(|problem| (problem.field, problem.reason))
+            .collect()
     };
     assert_eq!(
         reasons(json!({"a": null})),
-        [(String::new(), "exactly one of `a`, `b` must be given, got none".to_owned())]
+        [(
+            String::new(),
+            "exactly one of `a`, `b` must be given, got none".to_owned()
+        )]
     );
     assert_eq!(
         reasons(json!({"a": 1, "b": "", "c": "", "d": "", "mode": "on"})),
@@ -204,7 +225,10 @@ fn rules_between_fields_are_checked_beside_the_schema() {
             ("a", "expected a string, got the number 1"),
             ("", "exactly one of `a`, `b` may be given, got `a`, `b`"),
             ("", "at most one of `c`, `d` may be given, got `c`, `d`"),
-            ("why", "`why` is missing; it is required when `mode` is the string \"on\""),
+            (
+                "why",
+                "`why` is missing; it is required when `mode` is the string \"on\""
+            ),
         ]
         .map(|(field, reason)| (field.to_owned(), reason.to_owned()))
     );
@@ -221,10 +245,20 @@ fn path_fields_follow_the_path_rule() {
         affected_paths: &["/files/*/path", "/to"],
         ..TODOLIST
     });
-    let built = tool.build(map(json!({"to": "a", "files": [{"path": "b"}, {"text": "/c"}, {"path": "a"}]}))).unwrap();
+    let built = tool
+        .build(map(
+            json!({"to": "a", "files": [{"path": "b"}, {"text": "/c"}, {"path": "a"}]}),
+        ))
+        .unwrap();
     assert_eq!(built.affected_paths(), ["b", "a"]);
-    let error = refused(&tool, json!({"files": "[{\"path\":\"/b\"},{\"path\":\"c\"}]", "to": "/d"}));
-    assert_eq!((error.total, &*error.problems[0].field, &*error.problems[1].field), (2, "files[0].path", "to"));
+    let error = refused(
+        &tool,
+        json!({"files": "[{\"path\":\"/b\"},{\"path\":\"c\"}]", "to": "/d"}),
+    );
+    assert_eq!(
+        (error.total, &*error.problems[0].field, &*error.problems[1].field),
+        (2, "files[0].path", "to")
+    );
     assert!(error.problems[0].reason.contains("absolute"));
 }
 
@@ -247,12 +281,16 @@ fn bound_fields_are_added_and_cannot_be_sent() {
 
 #[test]
 fn a_tool_that_is_wrong_itself_is_an_internal_error_that_names_its_spec() {
-    let schema = r#"{"type":"object","additionalProperties":false,"properties":{"a":{"type":"integer","default":"x"}}}"#;
+    let schema =
+        r#"{"type":"object","additionalProperties":false,"properties":{"a":{"type":"integer","default":"x"}}}"#;
     let text = broken(Tool {
         input_schema: schema,
         ..TODOLIST
     });
-    assert!(text.contains("write_todolist.yaml") && text.contains("the default of `a`"), "{text}");
+    assert!(
+        text.contains("write_todolist.yaml") && text.contains("the default of `a`"),
+        "{text}"
+    );
     for tool in [
         Tool {
             input_schema: "{",
@@ -270,10 +308,7 @@ fn a_tool_that_is_wrong_itself_is_an_internal_error_that_names_its_spec() {
             bind: r#"{"items":[]}"#,
             ..TODOLIST
         },
-        Tool {
-            bind: "[]",
-            ..TODOLIST
-        },
+        Tool { bind: "[]", ..TODOLIST },
         Tool {
             path_fields: &["/items"],
             ..TODOLIST
@@ -299,7 +334,9 @@ fn a_tool_that_is_wrong_itself_is_an_internal_error_that_names_its_spec() {
 fn an_output_is_checked_and_the_place_named() {
     let tool = compiled(TODOLIST);
     tool.check_output(&json!({"ok": true, "count": 1, "more": 1})).unwrap();
-    let error = tool.check_output(&json!({"ok": true, "count": 1, "rows": ["a", 2]})).unwrap_err();
+    let error = tool
+        .check_output(&json!({"ok": true, "count": 1, "rows": ["a", 2]}))
+        .unwrap_err();
     assert!(error.starts_with("`rows[1]` is not of type"), "{error}");
     let error = tool.check_output(&json!({"ok": true})).unwrap_err();
     assert!(error.contains("\"count\" is a required property"), "{error}");
@@ -334,7 +371,10 @@ fn a_registry_finds_tools_and_refuses_two_owners_of_a_name() {
     assert_eq!(conflicts.0.len(), 2);
     let text = conflicts.to_string();
     assert!(text.contains("`todo_write` (specs/tools/other.yaml)"), "{text}");
-    assert!(text.contains("`record_memory` (specs/tools/persistence/write_todolist.yaml)"), "{text}");
+    assert!(
+        text.contains("`record_memory` (specs/tools/persistence/write_todolist.yaml)"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -358,10 +398,19 @@ fn settled(schema: &Value, value: &Value) -> Value {
         },
         Value::Array(items) => items.iter().map(|item| settled(&schema["items"], item)).collect(),
         Value::Object(map) => {
-            let inner = |key: &str| schema["properties"].get(key).or_else(|| schema.get("additionalProperties"));
+            let inner = |key: &str| {
+                schema["properties"]
+                    .get(key)
+                    .or_else(|| schema.get("additionalProperties"))
+            };
             let mut now: Map<String, Value> = map
                 .iter()
-                .map(|(key, value)| (key.clone(), inner(key).map_or_else(|| value.clone(), |s| settled(s, value))))
+                .map(|(key, value)| {
+                    (
+                        key.clone(),
+                        inner(key).map_or_else(|| value.clone(), |s| settled(s, value)),
+                    )
+                })
                 .collect();
             for (key, property) in schema["properties"].as_object().into_iter().flatten() {
                 let required = schema["required"].as_array().unwrap().contains(&json!(key));
@@ -383,36 +432,65 @@ fn admits(schema: &Value, value: &Value, sent: &Value, broken: &Broken, foreign:
     let text = |map: &Map<String, Value>| Value::from(map.clone()).to_string();
     prop_assert!(validator.is_valid(value), "the generator made an invalid value");
 
-    let built = tool.build(map(value.clone())).map_err(|error| TestCaseError::fail(error.to_string()))?;
-    prop_assert_eq!(built.input(), &settled(schema, value), "a valid value changes by defaults and whole floats alone");
+    let built = tool
+        .build(map(value.clone()))
+        .map_err(|error| TestCaseError::fail(error.to_string()))?;
+    prop_assert_eq!(
+        built.input(),
+        &settled(schema, value),
+        "a valid value changes by defaults and whole floats alone"
+    );
     prop_assert_eq!(text(built.original()), value.to_string());
 
-    let mended = tool.build(map(sent.clone())).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let mended = tool
+        .build(map(sent.clone()))
+        .map_err(|error| TestCaseError::fail(error.to_string()))?;
     prop_assert_eq!(mended.input(), built.input(), "what a client mangled is mended");
     prop_assert_eq!(text(mended.original()), sent.to_string());
 
-    let again = tool.build(map(built.input().clone())).map_err(|error| TestCaseError::fail(error.to_string()))?;
-    prop_assert_eq!(again.input().to_string(), built.input().to_string(), "building twice is building once");
+    let again = tool
+        .build(map(built.input().clone()))
+        .map_err(|error| TestCaseError::fail(error.to_string()))?;
+    prop_assert_eq!(
+        again.input().to_string(),
+        built.input().to_string(),
+        "building twice is building once"
+    );
 
-    prop_assert!(broken.keyword == "int64" || !validator.is_valid(&broken.value), "the generator broke nothing");
+    prop_assert!(
+        broken.keyword == "int64" || !validator.is_valid(&broken.value),
+        "the generator broke nothing"
+    );
     match tool.build(map(broken.value.clone())) {
         Err(BuildError::Invalid(error)) => prop_assert!(
             error.total > PROBLEMS_SHOWN || error.problems.iter().any(|p| p.pointer.starts_with(&broken.pointer)),
             "no problem is at {}: {error}",
             broken.pointer
         ),
-        other => return Err(TestCaseError::fail(format!("{} broken, and yet {other:?}", broken.keyword))),
+        other => {
+            return Err(TestCaseError::fail(format!(
+                "{} broken, and yet {other:?}",
+                broken.keyword
+            )));
+        }
     }
 
     for value in [value, sent, &broken.value, foreign] {
         if let Ok(built) = tool.build(map(value.clone())) {
-            prop_assert!(validator.is_valid(built.input()), "built and invalid: {}", built.input());
+            prop_assert!(
+                validator.is_valid(built.input()),
+                "built and invalid: {}",
+                built.input()
+            );
             prop_assert!(explain(&shape, built.input(), |_| Ok(())).is_empty());
         }
         let explained = !explain(&shape, value, |_| Ok(())).is_empty();
         let invalid = !validator.is_valid(value);
         let wide = broken.keyword == "int64" && std::ptr::eq(value, &raw const broken.value);
-        prop_assert!(explained == invalid || (wide && explained), "the explanation and the validator differ on {value}");
+        prop_assert!(
+            explained == invalid || (wide && explained),
+            "the explanation and the validator differ on {value}"
+        );
     }
     Ok(())
 }
@@ -420,7 +498,11 @@ fn admits(schema: &Value, value: &Value, sent: &Value, broken: &Broken, foreign:
 const PROBLEMS_SHOWN: usize = devloop_contract::error::PROBLEMS_IN_FULL;
 
 fn runner() -> TestRunner {
-    let cases = if std::env::var_os("DEVLOOP_LONG").is_some() { 100_000 } else { 1_000 };
+    let cases = if std::env::var_os("DEVLOOP_LONG").is_some() {
+        100_000
+    } else {
+        1_000
+    };
     TestRunner::new(Config {
         cases,
         failure_persistence: None,
@@ -435,7 +517,9 @@ fn every_promise_holds_on_random_schemas() {
         (Just(schema), values)
     });
     runner()
-        .run(&cases, |(schema, ((value, sent), broken, foreign))| admits(&schema, &value, &sent, &broken, &foreign))
+        .run(&cases, |(schema, ((value, sent), broken, foreign))| {
+            admits(&schema, &value, &sent, &broken, &foreign)
+        })
         .unwrap();
 }
 
@@ -444,6 +528,8 @@ fn every_promise_holds_on_the_todo_list() {
     let schema: Value = serde_json::from_str(TODOLIST.input_schema).unwrap();
     let values = (mangled(&schema), invalid(&schema));
     runner()
-        .run(&values, |((value, sent), broken)| admits(&schema, &value, &sent, &broken, &json!({})))
+        .run(&values, |((value, sent), broken)| {
+            admits(&schema, &value, &sent, &broken, &json!({}))
+        })
         .unwrap();
 }

@@ -14,10 +14,10 @@ use devloop_contract::error::PROBLEMS_IN_FULL;
 use devloop_contract::{Problem, ValidationError};
 use serde_json::{Map, Number, Value};
 
+use super::PathRule;
 use super::normalise::{Integer, integer, parse_strictly};
 use super::place::{Step, bracket, cut, pointer};
 use super::shape::{Extra, Fields, Items, Kind, Need, Pattern, Property, Range, Shape, Text, Uniqueness};
-use super::PathRule;
 use crate::text::nearest;
 
 /// Longer values are cut in error texts.
@@ -251,7 +251,10 @@ fn why_not_read(kind: &Kind, text: &str) -> Option<String> {
         return None;
     }
     let error = parse_strictly(text).err()?;
-    Some(format!("it is not read as JSON because {}", cut(&error.to_string(), 200)))
+    Some(format!(
+        "it is not read as JSON because {}",
+        cut(&error.to_string(), 200)
+    ))
 }
 
 fn expected(shape: &Shape) -> String {
@@ -272,7 +275,10 @@ fn expected(shape: &Shape) -> String {
         Kind::Boolean => "true or false".to_owned(),
         Kind::Array(rules) => format!("an array{}", sizes(rules.min, rules.max, "item")),
         Kind::Object(fields) => {
-            let required = fields.properties.iter().filter(|property| property.need == Need::Required);
+            let required = fields
+                .properties
+                .iter()
+                .filter(|property| property.need == Need::Required);
             match list(required.map(|property| property.name.as_str())) {
                 names if names.is_empty() => "an object".to_owned(),
                 names => format!("an object with {names}"),
@@ -392,12 +398,18 @@ fn compare(left: &Number, right: &Number) -> Ordering {
 }
 
 fn whole(number: &Number) -> Option<i128> {
-    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+    number
+        .as_i64()
+        .map(i128::from)
+        .or_else(|| number.as_u64().map(i128::from))
 }
 
 fn compare_mixed(left: i128, right: &Number) -> Ordering {
     let right = right.as_f64().unwrap_or(0.0);
-    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, beyond all 64-bit integers")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the cast saturates, beyond all 64-bit integers"
+    )]
     let floor = right.floor() as i128;
     left.cmp(&floor).then(if right > right.floor() {
         Ordering::Less
@@ -415,7 +427,11 @@ mod tests {
     fn texts(schema: &Value, value: &Value) -> Vec<String> {
         let shape = Shape::compile(schema).unwrap();
         let report = explain(&shape, value, |_| Ok(()));
-        report.problems.into_iter().map(|p| format!("{}: {}", p.field, p.reason)).collect()
+        report
+            .problems
+            .into_iter()
+            .map(|p| format!("{}: {}", p.field, p.reason))
+            .collect()
     }
 
     #[test]
@@ -508,7 +524,11 @@ mod tests {
     fn numbers_compare_exactly() {
         let number = |value: Value| value.as_number().unwrap().clone();
         for (left, right, expected) in [
-            (json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992.0), Ordering::Greater),
+            (
+                json!(9_007_199_254_740_993_i64),
+                json!(9_007_199_254_740_992.0),
+                Ordering::Greater,
+            ),
             (json!(u64::MAX), json!(i64::MIN), Ordering::Greater),
             (json!(-1), json!(-0.5), Ordering::Less),
             (json!(-1.5), json!(-1), Ordering::Less),
