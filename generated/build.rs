@@ -24,7 +24,10 @@ fn main() -> io::Result<()> {
             }
         }
         Err(errors) => {
-            for line in errors.iter().flat_map(|error| error.to_string().lines().map(str::to_owned).collect::<Vec<_>>()) {
+            for line in errors
+                .iter()
+                .flat_map(|error| error.to_string().lines().map(str::to_owned).collect::<Vec<_>>())
+            {
                 println!("cargo::error={}", line.trim());
             }
         }
@@ -35,7 +38,11 @@ fn main() -> io::Result<()> {
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let (path, target) = entry.map(|entry| (entry.path(), to.join(entry.file_name())))?;
-        if path.is_dir() { copy(&path, &target)? } else { write_if_changed(&target, &fs::read(&path)?)? }
+        if path.is_dir() {
+            copy(&path, &target)?;
+        } else {
+            write_if_changed(&target, &fs::read(&path)?)?;
+        }
     }
     Ok(())
 }

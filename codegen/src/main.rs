@@ -65,7 +65,11 @@ fn main() -> ExitCode {
     match run(&cli.command, &mut out) {
         Ok(code) => code,
         Err(Stop::Specs(errors)) => {
-            let _ = writeln!(anstream::stderr(), "{errors}\n\n{} in the specs.", count(errors.iter().count(), "problem"));
+            let _ = writeln!(
+                anstream::stderr(),
+                "{errors}\n\n{} in the specs.",
+                count(errors.iter().count(), "problem")
+            );
             ExitCode::from(BROKEN)
         }
         Err(Stop::Io(error)) => {
@@ -154,13 +158,15 @@ impl Lint {
                     })
                     .cloned()
                     .collect();
-                match SpecErrors::collect(shown) {
-                    Some(errors) => Err(Stop::Specs(errors)),
-                    None => {
-                        writeln!(out, "no problems there, but {} elsewhere", count(errors.iter().count(), "problem"))?;
-                        Ok(ExitCode::SUCCESS)
-                    }
+                if let Some(errors) = SpecErrors::collect(shown) {
+                    return Err(Stop::Specs(errors));
                 }
+                writeln!(
+                    out,
+                    "no problems there, but {} elsewhere",
+                    count(errors.iter().count(), "problem")
+                )?;
+                Ok(ExitCode::SUCCESS)
             }
             Err(stop) => Err(stop),
         }
@@ -169,7 +175,9 @@ impl Lint {
 
 /// The path with links resolved where it exists, so that two spellings of one file are equal.
 fn absolute(path: &Path) -> PathBuf {
-    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
+    path.canonicalize()
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_path_buf())
 }
 
 fn generated(root: &Path) -> Result<(Specs, FileMap), Stop> {
@@ -194,7 +202,12 @@ fn write(root: &Path, specs: &Specs, files: &FileMap, out: &mut impl Write) -> i
     for tool in &specs.tools {
         let path = format!("runtime/src/handlers/{}/{}.rs", tool.group, tool.file.stem);
         if !root.join(&path).exists() {
-            writeln!(out, "\n{} has no handler yet. Create {path}:\n\n{}", tool.file.path, skeleton(tool))?;
+            writeln!(
+                out,
+                "\n{} has no handler yet. Create {path}:\n\n{}",
+                tool.file.path,
+                skeleton(tool)
+            )?;
         }
     }
     Ok(())
@@ -214,7 +227,11 @@ fn check(root: &Path, files: &FileMap, out: &mut impl Write) -> Result<ExitCode,
             Stale::Differs(diff) => writeln!(out, "{path}: out of date\n{diff}")?,
         }
     }
-    writeln!(out, "\n{} out of date: run `cargo codegen write` and commit the result.", count(stale.len(), "file"))?;
+    writeln!(
+        out,
+        "\n{} out of date: run `cargo codegen write` and commit the result.",
+        count(stale.len(), "file")
+    )?;
     Ok(ExitCode::from(STALE))
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -47,7 +48,10 @@ pub(crate) enum Change {
 
 /// The nearest folder, from `start` upwards, that has both `specs/` and `Cargo.toml`.
 pub(crate) fn find_root(start: &Path) -> Option<PathBuf> {
-    start.ancestors().find(|dir| dir.join("specs").is_dir() && dir.join("Cargo.toml").is_file()).map(Path::to_path_buf)
+    start
+        .ancestors()
+        .find(|dir| dir.join("specs").is_dir() && dir.join("Cargo.toml").is_file())
+        .map(Path::to_path_buf)
 }
 
 /// Brings the files up to date and says what changed, in order of path.
@@ -95,7 +99,11 @@ pub(crate) fn check(root: &Path, files: &FileMap) -> io::Result<Vec<(String, Sta
         }
         let found = String::from_utf8_lossy(&found);
         let normal = found.replace("\r\n", "\n");
-        let what = if normal == *text { Stale::LineEnds } else { Stale::Differs(diff(path, &normal, text)) };
+        let what = if normal == *text {
+            Stale::LineEnds
+        } else {
+            Stale::Differs(diff(path, &normal, text))
+        };
         differing.push((path.clone(), what));
     }
     stale.extend(left_over(root, files)?.into_iter().map(|path| (path, Stale::Left)));
@@ -171,7 +179,7 @@ fn diff(path: &str, old: &str, new: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut short = lines.iter().take(DIFF_LINES).copied().collect::<Vec<_>>().join("\n");
     if lines.len() > DIFF_LINES {
-        short.push_str(&format!("\n… {} more lines", lines.len() - DIFF_LINES));
+        let _ = fmt::Write::write_fmt(&mut short, format_args!("\n… {} more lines", lines.len() - DIFF_LINES));
     }
     short
 }

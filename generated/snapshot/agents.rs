@@ -65,14 +65,7 @@ impl AgentId {
 }
 
 /// Every agent template, in the order of the loop.
-pub static AGENTS: &[&devloop_contract::Agent] = &[
-    &PM,
-    &ARCHITECT,
-    &CODER,
-    &TESTER,
-    &INTEGRATOR,
-    &BUG_TRIAGER,
-];
+pub static AGENTS: &[&devloop_contract::Agent] = &[&PM, &ARCHITECT, &CODER, &TESTER, &INTEGRATOR, &BUG_TRIAGER];
 
 /// Turns what a person wants into requirements that others can build and check.
 ///
@@ -106,12 +99,7 @@ How you work:
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {
         cwd: "data/companies/{cid}/projects/{pid}/",
-        write_allow: &[
-            "prd/**",
-            "memory/devloop/pm/**",
-            "agent-state/**",
-            "timeline.ndjson",
-        ],
+        write_allow: &["prd/**", "memory/devloop/pm/**", "agent-state/**", "timeline.ndjson"],
         raw_deny: &["agent-state/**", "timeline*", "prd/archive/**"],
         write_via: &[],
         read_allow: &["**"],

@@ -1,5 +1,11 @@
 // @generated from specs/tools/ by `cargo codegen write`. Do not edit.
 
+use std::pin::Pin;
+
+use devloop_contract::failure::{ErasedRefusal, erase};
+use devloop_contract::{Handle, Handler, Tool};
+use serde_json::{Error, Value};
+
 /// The typed input of some handler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnyInput {
@@ -12,21 +18,10 @@ impl AnyInput {
     ///
     /// # Errors
     /// The input does not fit the type, or no handler has the tool's `handler` name.
-    pub fn parse(
-        tool: &devloop_contract::Tool,
-        input: &serde_json::Value,
-    ) -> Result<Self, serde_json::Error> {
+    pub fn parse(tool: &Tool, input: &Value) -> Result<Self, Error> {
         match tool.handler {
-            "write_todolist" => {
-                serde::Deserialize::deserialize(input).map(Self::WriteTodolist)
-            }
-            other => {
-                Err(
-                    serde::de::Error::custom(
-                        format_args!("no handler is called `{other}`"),
-                    ),
-                )
-            }
+            "write_todolist" => serde::Deserialize::deserialize(input).map(Self::WriteTodolist),
+            _ => Err(serde::de::Error::custom("no such handler")),
         }
     }
 
@@ -41,7 +36,7 @@ impl AnyInput {
     ///
     /// # Errors
     /// A value that JSON cannot say.
-    pub fn to_value(&self) -> Result<serde_json::Value, serde_json::Error> {
+    pub fn to_value(&self) -> Result<Value, Error> {
         match self {
             Self::WriteTodolist(input) => serde_json::to_value(input),
         }
@@ -50,30 +45,18 @@ impl AnyInput {
 
 /// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {}` makes the
 /// compiler name each handler that `Context` lacks.
-pub trait HandleAll: devloop_contract::Handle<
-        crate::tools::persistence::write_todolist::WriteTodolist,
-    > + Sync {}
+pub trait HandleAll: Handle<crate::WriteTodolist> + Sync {}
 
 /// A call on its way.
-pub type Dispatched<'a> = std::pin::Pin<
-    Box<
-        dyn std::future::Future<
-            Output = Result<serde_json::Value, devloop_contract::failure::ErasedRefusal>,
-        > + Send + 'a,
-    >,
->;
+pub type Dispatched<'a> = Pin<Box<dyn Future<Output = Result<Value, ErasedRefusal>> + Send + 'a>>;
 
 /// Carries out one call by the implementation of its handler.
 pub fn dispatch<C: HandleAll>(ctx: &C, input: AnyInput) -> Dispatched<'_> {
     match input {
-        AnyInput::WriteTodolist(input) => {
-            Box::pin(async move {
-                let outcome = devloop_contract::Handle::<
-                    crate::tools::persistence::write_todolist::WriteTodolist,
-                >::handle(ctx, input)
-                    .await;
-                devloop_contract::failure::erase(outcome)
-            })
-        }
+        AnyInput::WriteTodolist(input) => call::<crate::WriteTodolist, C>(ctx, input),
     }
+}
+
+fn call<H: Handler, C: Handle<H> + Sync>(ctx: &C, input: H::Input) -> Dispatched<'_> {
+    Box::pin(async move { erase(ctx.handle(input).await) })
 }

@@ -21,9 +21,7 @@ impl ToolId {
     /// What the spec says about it.
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
-            Self::WriteTodolist => {
-                &crate::tools::persistence::write_todolist::WRITE_TODOLIST
-            }
+            Self::WriteTodolist => &crate::tools::persistence::write_todolist::WRITE_TODOLIST,
         }
     }
 
@@ -119,8 +117,8 @@ pub struct Counts {
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { handlers, tools, names, grants } = self;
-        write!(f, "handlers={handlers} tools={tools} names={names} grants={grants}")
+        write!(f, "handlers={} tools={} ", self.handlers, self.tools)?;
+        write!(f, "names={} grants={}", self.names, self.grants)
     }
 }
 

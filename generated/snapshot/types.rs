@@ -1,17 +1,7 @@
 // @generated from specs/types.yaml by `cargo codegen write`. Do not edit.
 
 /// A path relative to the project directory, with `/` between its parts and no `..`.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct RelPath(pub String);
 
@@ -47,17 +37,7 @@ impl std::fmt::Display for RelPath {
 }
 
 /// The id of a step, such as `step-001`.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    serde::Serialize,
-    serde::Deserialize
-)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct StepId(pub String);
 

@@ -88,7 +88,11 @@ pub fn tool_list(names: &[&str]) -> Result<String, UnknownTool> {
         .map(|name| {
             let tool = tool(name).ok_or_else(|| UnknownTool((*name).to_owned()))?;
             let input_schema = serde_json::from_str(tool.input_schema).expect("a generated schema is JSON");
-            Ok(Entry { name: tool.name, description: tool.description, input_schema })
+            Ok(Entry {
+                name: tool.name,
+                description: tool.description,
+                input_schema,
+            })
         })
         .collect::<Result<_, _>>()?;
     let mut text = serde_json::to_string_pretty(&List { tools }).expect("a list of tools is JSON");

@@ -17,7 +17,13 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {
     let agents: Vec<_> = layout
         .agents
         .iter()
-        .map(|agent| (ident(&pascal_case(&agent.file.spec.name)), constant(agent), &agent.file.spec))
+        .map(|agent| {
+            (
+                ident(&pascal_case(&agent.file.spec.name)),
+                constant(agent),
+                &agent.file.spec,
+            )
+        })
         .collect();
     let variants = agents.iter().map(|(variant, _, spec)| {
         let docs = docs(&prose(&spec.summary));
@@ -25,7 +31,11 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {
     });
     let all = agents.iter().map(|(variant, ..)| variant);
     let list = agents.iter().map(|(_, constant, _)| constant);
-    let statics = arms(agents.iter().map(|(variant, constant, _)| (quote!(Self::#variant), quote!(&#constant))));
+    let statics = arms(
+        agents
+            .iter()
+            .map(|(variant, constant, _)| (quote!(Self::#variant), quote!(&#constant))),
+    );
     let parses = agents.iter().map(|(variant, _, spec)| {
         let (name, id) = (&spec.name, &spec.id);
         let names = if name == id { quote!(#name) } else { quote!(#name | #id) };
@@ -68,14 +78,31 @@ fn constant(agent: &AgentFile) -> proc_macro2::Ident {
 
 fn table(agent: &AgentFile) -> TokenStream {
     let spec = &agent.file.spec;
-    let about = docs(&format!("{}\n\nDeclared in `{}`.", prose(&spec.summary), agent.file.path));
+    let about = docs(&format!(
+        "{}\n\nDeclared in `{}`.",
+        prose(&spec.summary),
+        agent.file.path
+    ));
     let constant = constant(agent);
-    let (id, name, title, summary, kind) =
-        (&spec.id, &spec.name, text(&spec.title), text(spec.summary.trim()), text(&spec.kind));
+    let (id, name, title, summary, kind) = (
+        &spec.id,
+        &spec.name,
+        text(&spec.title),
+        text(spec.summary.trim()),
+        text(&spec.kind),
+    );
     let place = &spec.place;
     let (level, upstream, downstream) = (&place.level, texts(&place.upstream), texts(&place.downstream));
-    let (model, prompt_file, prompt) = (&spec.cli.model, &spec.cli.system_prompt_file, text(&agent.prompt));
-    let (builtins, tools, host_tools) = (texts(&spec.cli.builtins), texts(&spec.cli.tools), texts(&spec.cli.host_tools));
+    let (model, prompt_file, prompt) = (
+        &spec.cli.model,
+        &spec.cli.system_prompt_file,
+        text(&agent.prompt.replace("\r\n", "\n")),
+    );
+    let (builtins, tools, host_tools) = (
+        texts(&spec.cli.builtins),
+        texts(&spec.cli.tools),
+        texts(&spec.cli.host_tools),
+    );
     let needs_unit = spec.needs_unit;
     let sandbox = &spec.sandbox;
     let (cwd, site) = (text(&sandbox.cwd), sandbox.site.as_deref().unwrap_or_default());

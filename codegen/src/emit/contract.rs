@@ -9,7 +9,7 @@ use super::{Layout, about_file, json_text, tools};
 use crate::FileMap;
 use crate::diagnostic::Diagnostic;
 use crate::load::AgentFile;
-use crate::model::{FailureDetail, FailureEntry};
+use crate::model::{FailureDetail, FailureEntry, Schema};
 use crate::resolve::{Face, failure_summary, inline};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -20,12 +20,18 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap, errors: &mut Vec<Di
         files.insert(path, json_text(value) + "\n");
     };
     for face in &layout.faces {
-        add(format!("generated/schemas/tools/{}.json", face.name), &tool(layout, face));
+        add(
+            format!("generated/schemas/tools/{}.json", face.name),
+            &tool(layout, face),
+        );
     }
     add("generated/schemas/events.json".into(), &events(layout));
     add("generated/schemas/types.json".into(), &types(layout));
     let templates: Vec<Value> = layout.agents.iter().map(|agent| template(agent)).collect();
-    add("generated/agents/_registry.json".into(), &json!({ "templates": templates }));
+    add(
+        "generated/agents/_registry.json".into(),
+        &json!({ "templates": templates }),
+    );
     for agent in &layout.agents {
         let mut list = Vec::new();
         for name in &agent.file.spec.cli.tools {
@@ -40,7 +46,10 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap, errors: &mut Vec<Di
                 )),
             }
         }
-        add(format!("generated/agents/{}/tools.json", agent.file.spec.id), &json!({ "tools": list }));
+        add(
+            format!("generated/agents/{}/tools.json", agent.file.spec.id),
+            &json!({ "tools": list }),
+        );
     }
 }
 
@@ -56,7 +65,11 @@ fn tool(layout: &Layout<'_>, face: &Face<'_>) -> Value {
             failure.insert("summary".into(), json!(failure_summary(entry).trim()));
             if let FailureEntry::Detail(FailureDetail { hint, details, .. }) = entry {
                 failure.extend(hint.as_ref().map(|hint| ("hint".to_owned(), json!(hint.trim()))));
-                failure.extend(details.as_ref().map(|schema| ("details".to_owned(), inlined(layout, schema))));
+                failure.extend(
+                    details
+                        .as_ref()
+                        .map(|schema| ("details".to_owned(), inlined(layout, schema))),
+                );
             }
             (code.clone(), Value::Object(failure))
         })
@@ -106,7 +119,10 @@ fn events(layout: &Layout<'_>) -> Value {
         .events
         .iter()
         .map(|(name, event)| {
-            (name, json!({ "summary": event.summary.trim(), "payload": inlined(layout, &event.payload) }))
+            (
+                name,
+                json!({ "summary": event.summary.trim(), "payload": inlined(layout, &event.payload) }),
+            )
         })
         .collect();
     json!({
@@ -117,8 +133,12 @@ fn events(layout: &Layout<'_>) -> Value {
 }
 
 fn types(layout: &Layout<'_>) -> Value {
-    let types: IndexMap<&String, Value> =
-        layout.types.types.iter().map(|(name, schema)| (name, inlined(layout, schema))).collect();
+    let types: IndexMap<&String, Value> = layout
+        .types
+        .types
+        .iter()
+        .map(|(name, schema)| (name, inlined(layout, schema)))
+        .collect();
     json!({
         "$schema": DIALECT,
         "description": "The shared value types. Published schemas have them inlined.",
@@ -126,15 +146,20 @@ fn types(layout: &Layout<'_>) -> Value {
     })
 }
 
-fn inlined(layout: &Layout<'_>, schema: &crate::model::Schema) -> Value {
+fn inlined(layout: &Layout<'_>, schema: &Schema) -> Value {
     Value::Object(inline(schema, layout.types))
 }
 
 /// One agent in the source system's shape: these keys, in this order, and nothing else.
 fn template(agent: &AgentFile) -> Value {
     let spec = &agent.file.spec;
-    let policy: Vec<&String> =
-        spec.cli.builtins.iter().chain(&spec.cli.tools).chain(&spec.cli.host_tools).collect();
+    let policy: Vec<&String> = spec
+        .cli
+        .builtins
+        .iter()
+        .chain(&spec.cli.tools)
+        .chain(&spec.cli.host_tools)
+        .collect();
     json!({
         "id": spec.id,
         "name": spec.title,

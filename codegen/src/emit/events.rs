@@ -25,7 +25,12 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap, errors: &mut Vec<Di
 
 fn events(layout: &Layout<'_>) -> Result<String, Vec<Diagnostic>> {
     let source = layout.events;
-    let events: Vec<_> = source.spec.events.iter().map(|(name, event)| (name, pascal_case(name), event)).collect();
+    let events: Vec<_> = source
+        .spec
+        .events
+        .iter()
+        .map(|(name, event)| (name, pascal_case(name), event))
+        .collect();
     let mut file = RustFile::new(&source.path);
     let variants = events.iter().map(|(_, variant, event)| {
         let (variant, docs) = (ident(variant), docs(&prose(&event.summary)));
@@ -63,7 +68,13 @@ fn events(layout: &Layout<'_>) -> Result<String, Vec<Diagnostic>> {
     let mut shapes = Shapes::new(&source.path, &source.tree, layout.types, &[]);
     for (name, variant, event) in &events {
         let about = format!("The payload of `{name}`: {}", prose(&event.summary));
-        shapes.add(variant, &event.payload, Side::Output, &about, &format!("/events/{name}/payload"));
+        shapes.add(
+            variant,
+            &event.payload,
+            Side::Output,
+            &about,
+            &format!("/events/{name}/payload"),
+        );
     }
     for item in shapes.finish()? {
         file.push(item);

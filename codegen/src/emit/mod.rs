@@ -92,14 +92,18 @@ impl<'s> Layout<'s> {
 
     /// The tool of a name or an alias.
     fn face(&self, name: &str) -> Option<&Face<'s>> {
-        self.faces.iter().find(|face| face.name == name || face.aliases.iter().any(|alias| alias == name))
+        self.faces
+            .iter()
+            .find(|face| face.name == name || face.aliases.iter().any(|alias| alias == name))
     }
 
     /// Who may call what, in the order of the loop and of each agent's list.
     fn grants(&self) -> impl Iterator<Item = (&'s AgentFile, &Face<'s>)> {
         self.agents.iter().flat_map(move |agent| {
             let tools = &agent.file.spec.cli.tools;
-            tools.iter().filter_map(move |name| self.face(name).map(|face| (*agent, face)))
+            tools
+                .iter()
+                .filter_map(move |name| self.face(name).map(|face| (*agent, face)))
         })
     }
 
@@ -120,7 +124,9 @@ fn in_loop_order(agents: &[AgentFile]) -> Vec<&AgentFile> {
     by_id.sort_by(|a, b| a.file.spec.id.cmp(&b.file.spec.id));
     let mut ordered: Vec<&AgentFile> = Vec::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
-    let first = by_id.iter().filter(|agent| agent.file.spec.place.upstream.iter().any(|name| name == "human"));
+    let first = by_id
+        .iter()
+        .filter(|agent| agent.file.spec.place.upstream.iter().any(|name| name == "human"));
     for agent in first.chain(&by_id) {
         let mut next = ordered.len();
         if seen.insert(&agent.file.spec.id) {
@@ -152,5 +158,11 @@ fn json_text(value: &impl Serialize) -> String {
 
 /// An error about a file as a whole.
 fn about_file(path: &str, message: String, help: &str) -> Diagnostic {
-    Diagnostic { path: path.to_owned(), line: 0, column: 0, message, help: Some(help.to_owned()) }
+    Diagnostic {
+        path: path.to_owned(),
+        line: 0,
+        column: 0,
+        message,
+        help: Some(help.to_owned()),
+    }
 }

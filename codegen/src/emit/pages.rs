@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use super::Layout;
 use super::rust::header;
 use crate::FileMap;
@@ -30,20 +32,35 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {
 
 /// A handler's first text, for its author to paste.
 pub fn skeleton(tool: &ToolFile) -> String {
-    let (group, handler) = (super::rust::ident(&tool.group), super::rust::ident(&tool.file.spec.handler));
+    let (group, handler) = (
+        super::rust::ident(&tool.group),
+        super::rust::ident(&tool.file.spec.handler),
+    );
     let marker = pascal_case(&tool.file.spec.handler);
     let summary = tool.file.spec.summary.trim();
+    let fields = tool.file.spec.output.get("properties").and_then(Value::as_object);
+    let fields: Vec<String> = fields
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| super::rust::ident(name).to_string())
+        .collect();
+    let mut names = ["Failure", "Input", "Output", &marker];
+    names.sort_unstable();
     format!(
         "//! `{handler}`: {summary}\n\
          \n\
          use devloop_contract::{{Handle, Outcome}};\n\
-         use devloop_generated::tools::{group}::{handler}::{{Failure, Input, Output, {marker}}};\n\
+         use devloop_generated::tools::{group}::{handler}::{{{}}};\n\
          \n\
          use crate::context::Context;\n\
          \n\
          impl Handle<{marker}> for Context {{\n    \
-             async fn handle(&self, input: Input) -> Outcome<Output, Failure> {{\n    }}\n\
-         }}\n"
+             async fn handle(&self, input: Input) -> Outcome<Output, Failure> {{\n        \
+                 Ok(Output {{ {} }})\n    \
+             }}\n\
+         }}\n",
+        names.join(", "),
+        fields.join(", ")
     )
 }
 
@@ -96,7 +113,10 @@ fn reference(layout: &Layout<'_>) -> String {
 
 /// Text for one cell of a table.
 fn cell(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('|', "\\|")
 }
 
 /// The word that specs use.

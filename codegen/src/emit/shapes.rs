@@ -38,7 +38,7 @@ pub(super) struct Shapes<'a> {
     path: &'a str,
     tree: &'a Node,
     types: &'a TypesSpec,
-    shapes: IndexMap<String, Shape>,
+    made: IndexMap<String, Shape>,
     used: BTreeSet<String>,
     taken: Vec<String>,
     errors: Vec<Diagnostic>,
@@ -58,7 +58,17 @@ struct Shape {
 enum Kind {
     Struct { fields: Vec<Field>, closed: bool },
     Enum,
-    Newtype { text: bool },
+    Newtype(Inner),
+}
+
+/// What a newtype holds, as far as its derives go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inner {
+    Text,
+    /// A whole number or a truth value.
+    Exact,
+    Float,
+    Other,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +82,15 @@ impl<'a> Shapes<'a> {
     /// The types of one spec file. `taken` are names that its module uses already.
     pub(super) fn new(path: &'a str, tree: &'a Node, types: &'a TypesSpec, taken: &[&str]) -> Self {
         let taken = TAKEN.iter().chain(taken).map(|name| key_of(name)).collect();
-        Self { path, tree, types, shapes: IndexMap::new(), used: BTreeSet::new(), taken, errors: Vec::new() }
+        Self {
+            path,
+            tree,
+            types,
+            made: IndexMap::new(),
+            used: BTreeSet::new(),
+            taken,
+            errors: Vec::new(),
+        }
     }
 
     /// Adds an object as a struct of a given name, with everything inside it. `at` is the JSON Pointer of the schema.
@@ -93,9 +111,22 @@ impl<'a> Shapes<'a> {
                     self.enumeration(name, schema, &docs, &at);
                 }
                 _ => {
-                    let text = schema.get("type").is_some_and(|kind| kind == "string");
+                    let inner = match form(schema) {
+                        Form::Plain("string") => Inner::Text,
+                        Form::Integer | Form::Plain("boolean") => Inner::Exact,
+                        Form::Plain("number") => Inner::Float,
+                        _ => Inner::Other,
+                    };
                     let reduced = self.reduce(name, schema, Side::Shared, &at);
-                    self.define(Shape { name: name.clone(), docs, kind: Kind::Newtype { text }, reduced }, &at);
+                    self.define(
+                        Shape {
+                            name: name.clone(),
+                            docs,
+                            kind: Kind::Newtype(inner),
+                            reduced,
+                        },
+                        &at,
+                    );
                 }
             }
         }
@@ -134,7 +165,11 @@ impl<'a> Shapes<'a> {
         match form(schema) {
             Form::Ref(shared) => {
                 if !self.types.types.contains_key(shared) {
-                    self.error(at, format!("unknown shared type `{shared}`"), "add it to specs/types.yaml");
+                    self.error(
+                        at,
+                        format!("unknown shared type `{shared}`"),
+                        "add it to specs/types.yaml",
+                    );
                 }
                 self.used.insert(shared.to_owned());
                 reference(shared)
@@ -147,29 +182,37 @@ impl<'a> Shapes<'a> {
             Form::Enum => {
                 let name = title_or(schema, name);
                 let docs = describe(schema, "One of a fixed set of words.");
-                nullable(schema, reference(&self.enumeration(&name, schema, &docs, at)))
+                reference(&self.enumeration(&name, schema, &docs, at))
             }
             Form::Map(values) => {
-                let values = self.reduce(&format!("{name}Value"), values, side, &format!("{at}/additionalProperties"));
-                nullable(schema, json!({ "type": "object", "additionalProperties": values }))
+                let name = format!("{}Value", title_or(schema, name));
+                let values = self.reduce(&name, values, side, &format!("{at}/additionalProperties"));
+                json!({ "type": "object", "additionalProperties": values })
             }
-            Form::Free => nullable(schema, json!({ "type": "object" })),
-            Form::List(Some(items)) => {
-                let items = self.reduce(&format!("{name}Item"), items, side, &format!("{at}/items"));
-                nullable(schema, json!({ "type": "array", "items": items }))
+            Form::Free => json!({ "type": "object" }),
+            Form::List(items) => {
+                let name = format!("{}Item", title_or(schema, name));
+                let items = items.map_or_else(
+                    || json!({}),
+                    |items| self.reduce(&name, items, side, &format!("{at}/items")),
+                );
+                json!({ "type": "array", "items": items })
             }
-            Form::List(None) => nullable(schema, json!({ "type": "array" })),
             Form::Integer => {
-                let unsigned = ["minimum", "exclusiveMinimum"]
-                    .iter()
-                    .any(|key| schema.get(*key).and_then(Value::as_f64).is_some_and(|least| least >= 0.0));
-                let natural = json!({ "type": "integer", "format": "uint64", "minimum": 0 });
-                nullable(schema, if unsigned { natural } else { json!({ "type": "integer", "format": "int64" }) })
+                let least = schema.get("minimum").and_then(Value::as_f64);
+                if least.is_some_and(|least| least >= 0.0) {
+                    json!({ "type": "integer", "format": "uint64", "minimum": 0 })
+                } else {
+                    json!({ "type": "integer", "format": "int64" })
+                }
             }
-            Form::Plain(kind) => nullable(schema, json!({ "type": kind })),
-            Form::Any => json!({}),
-            Form::Choice(key) => {
-                self.error(at, format!("`{key}` has no Rust type"), "use one object and `rules:`");
+            Form::Plain(kind) => json!({ "type": kind }),
+            Form::Unknown => {
+                self.error(
+                    at,
+                    "no Rust type says this".to_owned(),
+                    "give it one `type`; say constraints under `rules`",
+                );
                 json!({})
             }
         }
@@ -183,11 +226,19 @@ impl<'a> Shapes<'a> {
         };
         let mut fields = Vec::new();
         let mut properties = Map::new();
-        for (field, sub) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (field, sub) in schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let empty = Map::new();
             let sub = sub.as_object().unwrap_or(&empty);
             let at = format!("{at}/properties/{}", field.replace('~', "~0").replace('/', "~1"));
-            properties.insert(field.clone(), self.reduce(&format!("{name}{}", pascal_case(field)), sub, side, &at));
+            properties.insert(
+                field.clone(),
+                self.reduce(&format!("{name}{}", pascal_case(field)), sub, side, &at),
+            );
             // A default is filled in before the input is typed, so the handler always finds a value.
             let filled = side != Side::Output && self.has_default(sub);
             fields.push(Field {
@@ -213,15 +264,33 @@ impl<'a> Shapes<'a> {
         let names: Vec<&String> = properties.keys().collect();
         let reduced =
             json!({ "type": "object", "required": names, "properties": properties, "additionalProperties": false });
-        let shape = Shape { name: name.to_owned(), docs: docs.to_owned(), kind: Kind::Struct { fields, closed }, reduced };
+        let shape = Shape {
+            name: name.to_owned(),
+            docs: docs.to_owned(),
+            kind: Kind::Struct { fields, closed },
+            reduced,
+        };
         self.put(shape, new, at)
     }
 
     fn enumeration(&mut self, name: &str, schema: &Schema, docs: &str, at: &str) -> String {
-        let values: Vec<&Value> =
-            schema.get("enum").and_then(Value::as_array).into_iter().flatten().filter(|value| value.is_string()).collect();
+        let values: Vec<&Value> = schema
+            .get("enum")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter(|value| value.is_string())
+            .collect();
         let reduced = json!({ "type": "string", "enum": values });
-        self.define(Shape { name: name.to_owned(), docs: docs.to_owned(), kind: Kind::Enum, reduced }, at)
+        self.define(
+            Shape {
+                name: name.to_owned(),
+                docs: docs.to_owned(),
+                kind: Kind::Enum,
+                reduced,
+            },
+            at,
+        )
     }
 
     fn define(&mut self, shape: Shape, at: &str) -> String {
@@ -232,10 +301,15 @@ impl<'a> Shapes<'a> {
     /// Keeps a type's place, so that it stands before the types inside it. False when the name is known already.
     fn reserve(&mut self, name: &str) -> bool {
         let key = key_of(name);
-        let new = !self.shapes.contains_key(&key);
+        let new = !self.made.contains_key(&key);
         if new {
-            let open = Shape { name: name.to_owned(), docs: String::new(), kind: Kind::Enum, reduced: Value::Null };
-            self.shapes.insert(key, open);
+            let open = Shape {
+                name: name.to_owned(),
+                docs: String::new(),
+                kind: Kind::Enum,
+                reduced: Value::Null,
+            };
+            self.made.insert(key, open);
         }
         new
     }
@@ -248,14 +322,26 @@ impl<'a> Shapes<'a> {
         let name = shape.name.clone();
         let foreign = !at.starts_with("/types/") && self.types.types.keys().any(|shared| key_of(shared) == key);
         if self.taken.contains(&key) || foreign {
-            let what = if foreign { "a shared type" } else { "used by generated code" };
-            self.error(at, format!("the type name `{name}` is {what}"), "give the schema another `title`");
+            let what = if foreign {
+                "a shared type"
+            } else {
+                "used by generated code"
+            };
+            self.error(
+                at,
+                format!("the type name `{name}` is {what}"),
+                "give the schema another `title`",
+            );
         } else if new {
-            self.shapes.insert(key, shape);
-        } else if let Some(known) = self.shapes.get(&key)
+            self.made.insert(key, shape);
+        } else if let Some(known) = self.made.get(&key)
             && (known.kind != shape.kind || known.reduced != shape.reduced)
         {
-            self.error(at, format!("the type name `{name}` stands for two different schemas"), HELP);
+            self.error(
+                at,
+                format!("the type name `{name}` stands for two different schemas"),
+                HELP,
+            );
         }
         name
     }
@@ -268,20 +354,26 @@ impl<'a> Shapes<'a> {
     fn describe_field(&self, name: &str, schema: &Schema) -> String {
         let shared = || self.types.types.get(schema.get("$ref")?.as_str()?);
         let fallback = format!("The field `{name}`.");
-        describe(schema, &shared().map_or(fallback.clone(), |shared| describe(shared, &fallback)))
+        describe(
+            schema,
+            &shared().map_or(fallback.clone(), |shared| describe(shared, &fallback)),
+        )
     }
 
     fn render(&self) -> Result<Vec<TokenStream>, String> {
         let file = self.typify()?;
-        self.shapes.values().map(|shape| render_shape(shape, &file)).collect()
+        self.made.values().map(|shape| render_shape(shape, &file)).collect()
     }
 
     /// Runs typify over the reduced schemas.
     fn typify(&self) -> Result<syn::File, String> {
         let mut settings = TypeSpaceSettings::default();
         settings.with_map_type("::std::collections::BTreeMap");
-        let mut definitions: IndexMap<&str, Value> =
-            self.shapes.values().map(|shape| (shape.name.as_str(), shape.reduced.clone())).collect();
+        let mut definitions: IndexMap<&str, Value> = self
+            .made
+            .values()
+            .map(|shape| (shape.name.as_str(), shape.reduced.clone()))
+            .collect();
         for shared in &self.used {
             if !definitions.contains_key(shared.as_str()) {
                 settings.with_replacement(shared, format!("crate::types::{shared}"), std::iter::empty());
@@ -290,12 +382,20 @@ impl<'a> Shapes<'a> {
         }
         let definitions = definitions
             .into_iter()
-            .map(|(name, schema)| Ok((name.to_owned(), serde_json::from_value(schema).map_err(|e| e.to_string())?)))
+            .map(|(name, schema)| {
+                Ok((
+                    name.to_owned(),
+                    serde_json::from_value(schema).map_err(|e| e.to_string())?,
+                ))
+            })
             .collect::<Result<Vec<(String, schemars08::schema::Schema)>, String>>()?;
         // typify panics on some schemas where it could return an error.
         let tokens = catch_unwind(AssertUnwindSafe(|| {
             let mut space = TypeSpace::new(&settings);
-            space.add_ref_types(definitions).map(|()| space.to_stream()).map_err(|error| error.to_string())
+            space
+                .add_ref_types(definitions)
+                .map(|()| space.to_stream())
+                .map_err(|error| error.to_string())
         }))
         .unwrap_or_else(|panic| Err(panic_text(panic.as_ref())))
         .map_err(|error| format!("typify cannot make types of this spec: {error}"))?;
@@ -313,23 +413,26 @@ enum Form<'s> {
     List(Option<&'s Schema>),
     Integer,
     Plain(&'s str),
-    Any,
-    Choice(&'s str),
+    /// Outside the portable subset; the checks say it better.
+    Unknown,
 }
 
 fn form(schema: &Schema) -> Form<'_> {
     if let Some(Value::String(name)) = schema.get("$ref") {
         return Form::Ref(name);
     }
-    if let Some(key) = ["oneOf", "anyOf", "allOf", "not", "if"].into_iter().find(|key| schema.contains_key(*key)) {
-        return Form::Choice(key);
+    if ["oneOf", "anyOf", "allOf", "not", "if", "const"]
+        .iter()
+        .any(|key| schema.contains_key(*key))
+    {
+        return Form::Unknown;
     }
     if let Some(Value::Array(values)) = schema.get("enum")
-        && values.iter().all(|value| value.is_string() || value.is_null())
+        && values.iter().all(Value::is_string)
     {
         return Form::Enum;
     }
-    match main_type(schema) {
+    match schema.get("type").and_then(Value::as_str) {
         Some("object") => match (schema.get("properties"), schema.get("additionalProperties")) {
             (Some(_), _) | (None, Some(Value::Bool(false))) => Form::Struct,
             (None, Some(Value::Object(values))) => Form::Map(values),
@@ -338,25 +441,8 @@ fn form(schema: &Schema) -> Form<'_> {
         Some("array") => Form::List(schema.get("items").and_then(Value::as_object)),
         Some("integer") => Form::Integer,
         Some(kind @ ("string" | "boolean" | "number")) => Form::Plain(kind),
-        _ => Form::Any,
+        _ => Form::Unknown,
     }
-}
-
-/// The type, or the one beside `null`.
-fn main_type(schema: &Schema) -> Option<&str> {
-    match schema.get("type")? {
-        Value::String(kind) => Some(kind),
-        Value::Array(kinds) => {
-            let mut kinds = kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null");
-            kinds.next().filter(|_| kinds.next().is_none())
-        }
-        _ => None,
-    }
-}
-
-fn nullable(schema: &Schema, reduced: Value) -> Value {
-    let null = matches!(schema.get("type"), Some(Value::Array(kinds)) if kinds.iter().any(|kind| kind == "null"));
-    if null { json!({ "anyOf": [reduced, { "type": "null" }] }) } else { reduced }
 }
 
 fn reference(name: &str) -> Value {
@@ -364,16 +450,25 @@ fn reference(name: &str) -> Value {
 }
 
 fn title_or(schema: &Schema, name: &str) -> String {
-    schema.get("title").and_then(Value::as_str).map_or_else(|| name.to_owned(), pascal_case)
+    schema
+        .get("title")
+        .and_then(Value::as_str)
+        .map_or_else(|| name.to_owned(), pascal_case)
 }
 
 fn describe(schema: &Schema, fallback: &str) -> String {
-    schema.get("description").and_then(Value::as_str).map_or_else(|| fallback.to_owned(), prose)
+    schema
+        .get("description")
+        .and_then(Value::as_str)
+        .map_or_else(|| fallback.to_owned(), prose)
 }
 
 /// Names that typify would make one of.
 fn key_of(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+    name.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
@@ -397,7 +492,10 @@ fn render_shape(shape: &Shape, file: &syn::File) -> Result<TokenStream, String> 
         (Kind::Struct { fields, closed }, syn::Item::Struct(item)) => {
             let name = &item.ident;
             let closed = closed.then(|| quote!(#[serde(deny_unknown_fields)]));
-            let fields = fields.iter().map(|field| render_field(field, item)).collect::<Result<Vec<_>, _>>()?;
+            let fields = fields
+                .iter()
+                .map(|field| render_field(field, item))
+                .collect::<Result<Vec<_>, _>>()?;
             quote! {
                 #docs
                 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -406,9 +504,9 @@ fn render_shape(shape: &Shape, file: &syn::File) -> Result<TokenStream, String> 
             }
         }
         (Kind::Enum, syn::Item::Enum(item)) => render_enum(item, &docs),
-        (Kind::Newtype { text }, syn::Item::Struct(item)) => {
+        (Kind::Newtype(kind), syn::Item::Struct(item)) => {
             let inner = item.fields.iter().next().ok_or_else(missing)?;
-            render_newtype(&item.ident, &plain(&inner.ty), *text, &docs)
+            render_newtype(&item.ident, &plain(&inner.ty), *kind, &docs)
         }
         _ => return Err(missing()),
     })
@@ -418,17 +516,26 @@ fn render_field(field: &Field, item: &syn::ItemStruct) -> Result<TokenStream, St
     let made = item
         .fields
         .iter()
-        .find(|made| rename(&made.attrs).or_else(|| made.ident.as_ref().map(Ident::to_string)) == Some(field.name.clone()))
+        .find(|made| {
+            rename(&made.attrs).or_else(|| made.ident.as_ref().map(Ident::to_string)) == Some(field.name.clone())
+        })
         .ok_or_else(|| format!("typify made no field of `{}.{}`", item.ident, field.name))?;
     let name = &made.ident;
     if item.fields.iter().filter(|other| other.ident == *name).count() > 1 {
-        return Err(format!("two fields of `{}` have the Rust name of `{}`", item.ident, field.name));
+        return Err(format!(
+            "two fields of `{}` have the Rust name of `{}`",
+            item.ident, field.name
+        ));
     }
     let docs = docs(&field.docs);
     let ty = plain(&made.ty);
     let rename = rename(&made.attrs).map(|name| quote!(rename = #name));
     Ok(if field.optional {
-        let ty = if ty.to_string().starts_with("Option <") { ty } else { quote!(Option<#ty>) };
+        let ty = if ty.to_string().starts_with("Option <") {
+            ty
+        } else {
+            quote!(Option<#ty>)
+        };
         let rename = rename.map(|rename| quote!(#rename,));
         quote!(#docs #[serde(#rename default, skip_serializing_if = "Option::is_none")] pub #name: #ty)
     } else {
@@ -452,7 +559,11 @@ fn render_enum(item: &syn::ItemEnum, docs: &TokenStream) -> TokenStream {
         let rename = (variant != value).then(|| quote!(#[serde(rename = #value)]));
         quote!(#docs #rename #variant)
     });
-    let arms = arms(values.iter().map(|(variant, value)| (quote!(Self::#variant), quote!(#value))));
+    let arms = arms(
+        values
+            .iter()
+            .map(|(variant, value)| (quote!(Self::#variant), quote!(#value))),
+    );
     quote! {
         #docs
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -467,11 +578,16 @@ fn render_enum(item: &syn::ItemEnum, docs: &TokenStream) -> TokenStream {
     }
 }
 
-fn render_newtype(name: &Ident, inner: &TokenStream, text: bool, docs: &TokenStream) -> TokenStream {
-    if !text {
+fn render_newtype(name: &Ident, inner: &TokenStream, kind: Inner, docs: &TokenStream) -> TokenStream {
+    if kind != Inner::Text {
+        let derives = match kind {
+            Inner::Text | Inner::Other => quote!(Clone, Debug, PartialEq),
+            Inner::Exact => quote!(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash),
+            Inner::Float => quote!(Clone, Copy, Debug, PartialEq, PartialOrd),
+        };
         return quote! {
             #docs
-            #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+            #[derive(#derives, serde::Serialize, serde::Deserialize)]
             #[serde(transparent)]
             pub struct #name(pub #inner);
 
@@ -533,7 +649,12 @@ fn plain(ty: &syn::Type) -> TokenStream {
     let syn::Type::Path(path) = ty else {
         return ty.to_token_stream();
     };
-    let segments: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    let segments: Vec<String> = path
+        .path
+        .segments
+        .iter()
+        .map(|segment| segment.ident.to_string())
+        .collect();
     let whole = segments.join("::");
     let from = match whole.as_str() {
         "std::string::String" | "std::vec::Vec" | "std::option::Option" | "std::boxed::Box" => segments.len() - 1,

@@ -7,7 +7,7 @@ use proc_macro2::Literal;
 use quote::quote;
 
 use super::Layout;
-use super::rust::{RustFile, arms, docs, ident, upper_ident};
+use super::rust::{MAX_WIDTH, RustFile, arms, docs, ident, upper_ident};
 use crate::FileMap;
 use crate::resolve::pascal_case;
 
@@ -20,7 +20,11 @@ pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {
 
 fn tables(layout: &Layout<'_>) -> String {
     let mut file = RustFile::new("specs/");
-    let tools: Vec<_> = layout.faces.iter().map(|face| (ident(&pascal_case(face.name)), face)).collect();
+    let tools: Vec<_> = layout
+        .faces
+        .iter()
+        .map(|face| (ident(&pascal_case(face.name)), face))
+        .collect();
     let variants = tools.iter().map(|(variant, face)| {
         let docs = docs(&format!("`{}`", face.name));
         quote!(#docs #variant)
@@ -62,8 +66,10 @@ fn tables(layout: &Layout<'_>) -> String {
         pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> { ToolId::find(name).map(ToolId::tool) }
     });
 
-    let handlers: Vec<_> =
-        layout.handlers().map(|tool| (ident(&pascal_case(&tool.file.spec.handler)), &tool.file)).collect();
+    let handlers: Vec<_> = layout
+        .handlers()
+        .map(|tool| (ident(&pascal_case(&tool.file.spec.handler)), &tool.file))
+        .collect();
     let variants = handlers.iter().map(|(variant, file)| {
         let docs = docs(&format!("`{}`", file.spec.handler));
         quote!(#docs #variant)
@@ -95,7 +101,10 @@ fn tables(layout: &Layout<'_>) -> String {
     });
 
     let grants = layout.grants().map(|(agent, face)| {
-        let (agent, tool) = (ident(&pascal_case(&agent.file.spec.name)), ident(&pascal_case(face.name)));
+        let (agent, tool) = (
+            ident(&pascal_case(&agent.file.spec.name)),
+            ident(&pascal_case(face.name)),
+        );
         quote!(Grant { agent: crate::AgentId::#agent, tool: ToolId::#tool })
     });
     let totals = layout.totals();
@@ -129,8 +138,8 @@ fn tables(layout: &Layout<'_>) -> String {
 
         impl std::fmt::Display for Counts {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let Self { handlers, tools, names, grants } = self;
-                write!(f, "handlers={handlers} tools={tools} names={names} grants={grants}")
+                write!(f, "handlers={} tools={} ", self.handlers, self.tools)?;
+                write!(f, "names={} grants={}", self.names, self.grants)
             }
         }
 
@@ -157,33 +166,37 @@ fn dispatch(layout: &Layout<'_>) -> String {
     let mut file = RustFile::new("specs/tools/");
     let handlers: Vec<_> = layout
         .handlers()
-        .map(|tool| (ident(&pascal_case(&tool.file.spec.handler)), super::module(tool), &tool.file.spec.handler))
+        .map(|tool| {
+            (
+                ident(&pascal_case(&tool.file.spec.handler)),
+                super::module(tool),
+                &tool.file.spec.handler,
+            )
+        })
         .collect();
-    let variants = handlers.iter().map(|(variant, module, handler)| {
+    let variants = handlers.iter().map(|(marker, module, handler)| {
         let docs = docs(&format!("For `{handler}`."));
-        quote!(#docs #variant(#module::Input))
+        quote!(#docs #marker(#module::Input))
     });
-    let parses = handlers.iter().map(|(variant, _, handler)| {
-        quote!(#handler => serde::Deserialize::deserialize(input).map(Self::#variant),)
-    });
-    let ids = arms(handlers.iter().map(|(variant, _, _)| {
-        (quote!(Self::#variant(_)), quote!(crate::HandlerId::#variant))
-    }));
-    let values = handlers.iter().map(|(variant, _, _)| {
-        quote!(Self::#variant(input) => serde_json::to_value(input),)
-    });
-    let bounds = handlers.iter().map(|(_, module, handler)| {
-        let marker = ident(&pascal_case(handler));
-        quote!(devloop_contract::Handle<#module::#marker>)
-    });
-    let calls = handlers.iter().map(|(variant, module, handler)| {
-        let marker = ident(&pascal_case(handler));
-        quote! {
-            AnyInput::#variant(input) => Box::pin(async move {
-                let outcome = devloop_contract::Handle::<#module::#marker>::handle(ctx, input).await;
-                devloop_contract::failure::erase(outcome)
-            }),
-        }
+    let parses = handlers
+        .iter()
+        .map(|(marker, _, handler)| quote!(#handler => serde::Deserialize::deserialize(input).map(Self::#marker),));
+    let ids = handlers
+        .iter()
+        .map(|(marker, ..)| quote!(Self::#marker(_) => crate::HandlerId::#marker,));
+    let values = handlers
+        .iter()
+        .map(|(marker, ..)| quote!(Self::#marker(input) => serde_json::to_value(input),));
+    let calls = handlers
+        .iter()
+        .map(|(marker, ..)| quote!(AnyInput::#marker(input) => call::<crate::#marker, C>(ctx, input),));
+    file.push_close(quote!(
+        use std::pin::Pin;
+    ));
+    file.push_close(quote! {
+        use devloop_contract::failure::{ErasedRefusal, erase};
+        use devloop_contract::{Handle, Handler, Tool};
+        use serde_json::{Error, Value};
     });
     file.push(quote! {
         /// The typed input of some handler.
@@ -195,39 +208,51 @@ fn dispatch(layout: &Layout<'_>) -> String {
             ///
             /// # Errors
             /// The input does not fit the type, or no handler has the tool's `handler` name.
-            pub fn parse(tool: &devloop_contract::Tool, input: &serde_json::Value) -> Result<Self, serde_json::Error> {
+            pub fn parse(tool: &Tool, input: &Value) -> Result<Self, Error> {
                 match tool.handler {
                     #(#parses)*
-                    other => Err(serde::de::Error::custom(format_args!("no handler is called `{other}`"))),
+                    _ => Err(serde::de::Error::custom("no such handler")),
                 }
             }
 
             /// Whose input it is.
-            pub const fn handler(&self) -> crate::HandlerId { match self { #ids } }
+            pub const fn handler(&self) -> crate::HandlerId { match self { #(#ids)* } }
 
             /// The input as JSON again.
             ///
             /// # Errors
             /// A value that JSON cannot say.
-            pub fn to_value(&self) -> Result<serde_json::Value, serde_json::Error> { match self { #(#values)* } }
+            pub fn to_value(&self) -> Result<Value, Error> { match self { #(#values)* } }
         }
-
-        /// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {}` makes the
-        /// compiler name each handler that `Context` lacks.
-        pub trait HandleAll: #(#bounds +)* Sync {}
-
-        /// A call on its way.
-        pub type Dispatched<'a> = std::pin::Pin<
-            Box<
-                dyn std::future::Future<Output = Result<serde_json::Value, devloop_contract::failure::ErasedRefusal>>
-                    + Send + 'a
-            >
-        >;
-
+    });
+    let bounds: Vec<String> = handlers
+        .iter()
+        .map(|(marker, ..)| format!("Handle<crate::{marker}>"))
+        .collect();
+    let one_line = format!("pub trait HandleAll: {} + Sync {{}}\n", bounds.join(" + "));
+    let many_lines = format!(
+        "pub trait HandleAll:\n    {}\n    + Sync\n{{\n}}\n",
+        bounds.join("\n    + ")
+    );
+    file.push_text(&format!(
+        "/// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {{}}` makes the\n\
+         /// compiler name each handler that `Context` lacks.\n{}",
+        if one_line.len() <= MAX_WIDTH { one_line } else { many_lines }
+    ));
+    file.push_text(
+        "/// A call on its way.\n\
+         pub type Dispatched<'a> = Pin<Box<dyn Future<Output = Result<Value, ErasedRefusal>> + Send + 'a>>;\n",
+    );
+    file.push(quote! {
         /// Carries out one call by the implementation of its handler.
         pub fn dispatch<C: HandleAll>(ctx: &C, input: AnyInput) -> Dispatched<'_> {
             match input { #(#calls)* }
         }
     });
+    file.push_text(
+        "fn call<H: Handler, C: Handle<H> + Sync>(ctx: &C, input: H::Input) -> Dispatched<'_> {\n    \
+             Box::pin(async move { erase(ctx.handle(input).await) })\n\
+         }\n",
+    );
     file.finish()
 }

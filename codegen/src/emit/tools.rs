@@ -12,7 +12,7 @@ use super::{Layout, json_text};
 use crate::FileMap;
 use crate::diagnostic::Diagnostic;
 use crate::load::ToolFile;
-use crate::model::{Exposure, FailureDetail, FailureEntry, Kind, Parallelism, RuleSpec, TypesSpec, WriteEntry};
+use crate::model::{Exposure, FailureDetail, FailureEntry, Kind, Parallelism, RuleSpec, Schema, TypesSpec, WriteEntry};
 use crate::resolve::{DEFAULT_TIMEOUT_MS, Face, faces_of, failure_summary, pascal_case, timeout_ms};
 
 /// Adds the files of every handler.
@@ -52,7 +52,11 @@ fn handler(tool: &ToolFile, types: &TypesSpec) -> Result<String, Vec<Diagnostic>
     let mut file = RustFile::new(&tool.file.path);
 
     let (name, path) = (&spec.handler, &tool.file.path);
-    let fails = if spec.failures.is_empty() { "has no failures of its own" } else { "fails with a [`Failure`]" };
+    let fails = if spec.failures.is_empty() {
+        "has no failures of its own"
+    } else {
+        "fails with a [`Failure`]"
+    };
     let about = docs(&format!(
         "{}\n\nTakes an [`Input`], answers with an [`Output`], and {fails}. Declared in `{path}`.",
         prose(&spec.summary)
@@ -72,17 +76,38 @@ fn handler(tool: &ToolFile, types: &TypesSpec) -> Result<String, Vec<Diagnostic>
     });
 
     let mut shapes = Shapes::new(path, &tool.file.tree, types, &[&marker_name]);
-    let about = |schema: &crate::model::Schema, fallback: &str| {
-        let own = schema.get("description").and_then(Value::as_str).map(|own| format!("{}\n\n", prose(own)));
+    let about = |schema: &Schema, fallback: &str| {
+        let own = schema
+            .get("description")
+            .and_then(Value::as_str)
+            .map(|own| format!("{}\n\n", prose(own)));
         format!("{}{fallback}", own.unwrap_or_default())
     };
-    shapes.add("Input", &spec.input, Side::Input, &about(&spec.input, &format!("What [`{marker_name}`] takes.")), "/input");
+    shapes.add(
+        "Input",
+        &spec.input,
+        Side::Input,
+        &about(&spec.input, &format!("What [`{marker_name}`] takes.")),
+        "/input",
+    );
     let answer = format!("What [`{marker_name}`] answers.");
-    shapes.add("Output", &spec.output, Side::Output, &about(&spec.output, &answer), "/output");
+    shapes.add(
+        "Output",
+        &spec.output,
+        Side::Output,
+        &about(&spec.output, &answer),
+        "/output",
+    );
     for (code, entry) in &spec.failures {
         if let Some((schema, name)) = details(code, entry) {
             let about = format!("The data of [`Failure::{}`].", ident(&pascal_case(code)));
-            shapes.add(&name, schema, Side::Output, &about, &format!("/failures/{code}/details"));
+            shapes.add(
+                &name,
+                schema,
+                Side::Output,
+                &about,
+                &format!("/failures/{code}/details"),
+            );
         }
     }
     for item in shapes.finish()? {
@@ -96,13 +121,22 @@ fn handler(tool: &ToolFile, types: &TypesSpec) -> Result<String, Vec<Diagnostic>
     Ok(file.finish())
 }
 
-fn details<'s>(code: &str, entry: &'s FailureEntry) -> Option<(&'s crate::model::Schema, String)> {
+fn details<'s>(code: &str, entry: &'s FailureEntry) -> Option<(&'s Schema, String)> {
     match entry {
-        FailureEntry::Detail(FailureDetail { details: Some(schema), .. }) => {
+        FailureEntry::Detail(FailureDetail {
+            details: Some(schema), ..
+        }) => {
             let title = schema.get("title").and_then(Value::as_str).map(pascal_case);
             Some((schema, title.unwrap_or_else(|| format!("{}Details", pascal_case(code)))))
         }
         _ => None,
+    }
+}
+
+fn hint(entry: &FailureEntry) -> Option<&str> {
+    match entry {
+        FailureEntry::Detail(detail) => detail.hint.as_deref().map(str::trim),
+        FailureEntry::Text(_) => None,
     }
 }
 
@@ -120,28 +154,25 @@ fn failure(tool: &ToolFile, marker: &str) -> TokenStream {
         let summary = failure_summary(entry).trim();
         let about = docs(&prose(summary));
         let details = details(code, entry).map(|(_, name)| ident(&name));
-        let hint = match entry {
-            FailureEntry::Detail(FailureDetail { hint: Some(hint), .. }) => {
-                let hint = text(hint.trim());
-                quote!(Some(#hint))
-            }
-            _ => quote!(None),
-        };
+        let hint = hint(entry)
+            .map(text)
+            .map_or_else(|| quote!(None), |hint| quote!(Some(#hint)));
         let summary = text(summary);
-        let any = if details.is_some() { quote!(Self::#variant(_)) } else { quote!(Self::#variant) };
+        let any = if details.is_some() {
+            quote!(Self::#variant(_))
+        } else {
+            quote!(Self::#variant)
+        };
         codes.push((any.clone(), quote!(#code)));
         summaries.push((any.clone(), summary));
         hints.push((any.clone(), hint));
-        match details {
-            Some(details) => {
-                variants.push(quote!(#about #variant(#details)));
-                let result = quote!(serde_json::to_value(details).ok());
-                data.push((details.to_string(), quote!(Self::#variant(details)), result));
-            }
-            None => {
-                variants.push(quote!(#about #variant));
-                data.push((String::new(), any, quote!(None)));
-            }
+        if let Some(details) = details {
+            variants.push(quote!(#about #variant(#details)));
+            let result = quote!(serde_json::to_value(details).ok());
+            data.push((details.to_string(), quote!(Self::#variant(details)), result));
+        } else {
+            variants.push(quote!(#about #variant));
+            data.push((String::new(), any, quote!(None)));
         }
     }
     let (codes, summaries) = (arms(codes), arms(summaries));
@@ -150,8 +181,16 @@ fn failure(tool: &ToolFile, marker: &str) -> TokenStream {
     let no_hints = hints.iter().all(|(_, result)| none(result));
     let no_data = data.iter().all(|(_, _, result)| none(result));
     let (hints, data) = (arms(hints), arms_by(data));
-    let hints = if no_hints { quote!(None) } else { quote!(match self { #hints }) };
-    let data = if no_data { quote!(None) } else { quote!(match self { #data }) };
+    let hints = if no_hints {
+        quote!(None)
+    } else {
+        quote!(match self { #hints })
+    };
+    let data = if no_data {
+        quote!(None)
+    } else {
+        quote!(match self { #data })
+    };
     quote! {
         #about
         #[derive(Clone, Debug, PartialEq)]
@@ -196,28 +235,34 @@ fn table(face: &Face<'_>, marker: &str) -> TokenStream {
     let (input, output) = (text(&json_text(&face.input)), text(&json_text(&face.output)));
     let bind = text(&compact(&face.bind));
     let rules = rules(face).into_iter().map(|rule| rule_tokens(&rule));
-    let (reads, events, host) = (texts(&spec.effects.reads), texts(&spec.effects.events), texts(&spec.effects.host));
+    let (reads, events, host) = (
+        texts(&spec.effects.reads),
+        texts(&spec.effects.events),
+        texts(&spec.effects.host),
+    );
     let writes = spec.effects.writes.iter().map(|entry| {
         let (path, only, when): (&str, &[String], &str) = match entry {
             WriteEntry::Path(path) => (path, &[], ""),
-            WriteEntry::When(entry) => (&entry.path, &entry.only, entry.when.as_deref().unwrap_or_default().trim()),
+            WriteEntry::When(entry) => (
+                &entry.path,
+                &entry.only,
+                entry.when.as_deref().unwrap_or_default().trim(),
+            ),
         };
         let (path, only, when) = (text(path), texts(only), text(when));
         quote!(devloop_contract::tool::WriteEffect { path: #path, only: #only, when: #when })
     });
     let failures = spec.failures.iter().map(|(code, entry)| {
-        let hint = match entry {
-            FailureEntry::Detail(detail) => detail.hint.as_deref().unwrap_or_default().trim(),
-            FailureEntry::Text(_) => "",
-        };
-        let (summary, hint) = (text(failure_summary(entry).trim()), text(hint));
+        let (summary, hint) = (
+            text(failure_summary(entry).trim()),
+            text(hint(entry).unwrap_or_default()),
+        );
         quote!(devloop_contract::tool::FailureSpec { code: #code, summary: #summary, hint: #hint })
     });
     let common = texts(&spec.common_failures);
-    let examples = spec.examples.iter().map(|example| {
-        let title = text(&example.title);
-        let input = text(&compact(&example.input));
-        let output = text(&example.output.as_ref().map(compact).unwrap_or_default());
+    let examples = examples(face).into_iter().map(|(title, input, output)| {
+        let (title, input) = (text(title), text(&compact(&input)));
+        let output = text(&output.map(compact).unwrap_or_default());
         quote!(devloop_contract::tool::Example { title: #title, input: #input, output: #output })
     });
     quote! {
@@ -271,7 +316,11 @@ fn compact(map: &serde_json::Map<String, Value>) -> String {
 /// What the spec says, or `shared` for what may run beside itself.
 pub(super) fn parallelism(face: &Face<'_>) -> Parallelism {
     let spec = &face.tool.file.spec;
-    let default = if spec.concurrency_safe { Parallelism::Shared } else { Parallelism::Exclusive };
+    let default = if spec.concurrency_safe {
+        Parallelism::Shared
+    } else {
+        Parallelism::Exclusive
+    };
     spec.parallelism.unwrap_or(default)
 }
 
@@ -289,22 +338,59 @@ pub(super) fn version<'f>(face: &'f Face<'_>) -> &'f str {
 pub(super) fn permission<'f>(face: &'f Face<'_>) -> (&'f str, &'f str) {
     let permission = face.tool.file.spec.permission.as_ref();
     (
-        permission.and_then(|permission| permission.signature.as_deref()).unwrap_or(face.name),
-        permission.and_then(|permission| permission.rule.as_deref()).unwrap_or(face.name),
+        permission
+            .and_then(|permission| permission.signature.as_deref())
+            .unwrap_or(face.name),
+        permission
+            .and_then(|permission| permission.rule.as_deref())
+            .unwrap_or(face.name),
     )
 }
 
 /// In milliseconds.
 pub(super) fn timeout(face: &Face<'_>) -> u64 {
-    face.tool.file.spec.timeout.as_deref().and_then(timeout_ms).unwrap_or(DEFAULT_TIMEOUT_MS)
+    face.tool
+        .file
+        .spec
+        .timeout
+        .as_deref()
+        .and_then(timeout_ms)
+        .unwrap_or(DEFAULT_TIMEOUT_MS)
+}
+
+/// The examples that a caller of this face could send, without the fields that it fixes.
+fn examples<'f>(face: &Face<'f>) -> Vec<(&'f str, Schema, Option<&'f Schema>)> {
+    let spec = &face.tool.file.spec;
+    let own = spec.tools.iter().find(|one| one.name == face.name);
+    let fits = |input: &Schema| {
+        face.bind
+            .iter()
+            .all(|(name, value)| input.get(name).is_none_or(|given| given == value))
+            && own.is_none_or(|own| {
+                own.require.iter().all(|name| input.contains_key(name))
+                    && !own.hide.iter().any(|name| input.contains_key(name))
+            })
+    };
+    spec.examples
+        .iter()
+        .filter(|example| fits(&example.input))
+        .map(|example| {
+            let mut input = example.input.clone();
+            input.retain(|name, _| !face.bind.contains_key(name));
+            (example.title.as_str(), input, example.output.as_ref())
+        })
+        .collect()
 }
 
 /// The rules as they hold for one face: a hidden field is never given, so it is no choice; a rule over a field that the
 /// face fixes is decided already.
 pub(super) fn rules(face: &Face<'_>) -> Vec<RuleSpec> {
     let spec = &face.tool.file.spec;
-    let hidden: &[String] =
-        spec.tools.iter().find(|one| one.name == face.name).map_or(&[], |one| one.hide.as_slice());
+    let hidden: &[String] = spec
+        .tools
+        .iter()
+        .find(|one| one.name == face.name)
+        .map_or(&[], |one| one.hide.as_slice());
     let bound = |name: &String| face.bind.contains_key(name);
     let shown = |fields: &[String]| -> Option<Vec<String>> {
         let left: Vec<String> = fields.iter().filter(|name| !hidden.contains(name)).cloned().collect();
@@ -314,9 +400,9 @@ pub(super) fn rules(face: &Face<'_>) -> Vec<RuleSpec> {
         .iter()
         .filter_map(|rule| match rule {
             RuleSpec::ExactlyOneOf(fields) => shown(fields).map(RuleSpec::ExactlyOneOf),
-            RuleSpec::AtMostOneOf(fields) => {
-                shown(fields).filter(|fields| fields.len() > 1).map(RuleSpec::AtMostOneOf)
-            }
+            RuleSpec::AtMostOneOf(fields) => shown(fields)
+                .filter(|fields| fields.len() > 1)
+                .map(RuleSpec::AtMostOneOf),
             RuleSpec::RequiredIf(rule) => {
                 let gone = |name: &String| bound(name) || hidden.contains(name);
                 (!gone(&rule.field) && !gone(&rule.when)).then(|| RuleSpec::RequiredIf(rule.clone()))

@@ -252,11 +252,9 @@ Cautions:
     },
     failures: &[],
     common_failures: &["busy", "state_corrupt"],
-    examples: &[
-        devloop_contract::tool::Example {
-            title: "Three steps, the last waiting for both others",
-            input: r#"{"items":[{"id":"step-001","description":"Read the requirements chapter"},{"id":"step-002","description":"Write the login test"},{"id":"step-003","description":"Implement the login","depends_on":["step-001","step-002"]}]}"#,
-            output: r#"{"total":3,"path":"agent-state/pm-todo.json","current":"step-001","ready":["step-001","step-002"]}"#,
-        },
-    ],
+    examples: &[devloop_contract::tool::Example {
+        title: "Three steps, the last waiting for both others",
+        input: r#"{"items":[{"id":"step-001","description":"Read the requirements chapter"},{"id":"step-002","description":"Write the login test"},{"id":"step-003","description":"Implement the login","depends_on":["step-001","step-002"]}]}"#,
+        output: r#"{"total":3,"path":"agent-state/pm-todo.json","current":"step-001","ready":["step-001","step-002"]}"#,
+    }],
 };
