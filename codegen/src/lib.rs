@@ -11,12 +11,16 @@ pub mod model;
 pub mod resolve;
 pub mod yaml;
 
+mod check;
+mod decode;
+mod editor;
 mod load;
 
 use std::collections::BTreeMap;
 
 pub use diagnostic::{Diagnostic, SpecErrors};
-pub use load::{SpecFile, Specs, load};
+pub use editor::editor_schemas;
+pub use load::{AgentFile, SpecFile, Specs, ToolFile, load};
 
 /// Generated files: path relative to the root of the repository, with `/` as separator, to contents with `\n` line ends.
 pub type FileMap = BTreeMap<String, String>;

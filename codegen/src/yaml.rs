@@ -72,7 +72,12 @@ pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
         let message = error.without_snippet().to_string();
         // The place stands in front already.
         let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-        let help = message.contains("Aliases").then(|| "write the value out: specs have no anchors".to_owned());
+        let help = match () {
+            () if message.contains("Aliases") => Some("write the value out: specs have no anchors"),
+            () if message.contains("mapping values are not allowed") => Some("a text with `: ` in it needs quotes"),
+            () => None,
+        };
+        let help = help.map(str::to_owned);
         Diagnostic { path: path.to_owned(), line: place.line, column: place.column, message, help }
     })
 }
