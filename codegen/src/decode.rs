@@ -61,10 +61,19 @@ fn repetitions(doc: Doc<'_>, node: &mut Node, pointer: &str, report: &mut Report
             let mut seen: Vec<(String, u64)> = Vec::new();
             entries.retain(|entry| {
                 if let Some((_, line)) = seen.iter().find(|(key, _)| *key == entry.key) {
-                    let message = format!("the key `{}` stands here a second time; the first is in line {line}", entry.key);
+                    let message = format!(
+                        "the key `{}` stands here a second time; the first is in line {line}",
+                        entry.key
+                    );
                     // The pointer of the map, not of the key: the first value is not in doubt.
                     let help = "remove one of the two".to_owned();
-                    report.at(doc, &format!("{pointer}/{}#", entry.key), entry.key_place, message, help);
+                    report.at(
+                        doc,
+                        &format!("{pointer}/{}#", entry.key),
+                        entry.key_place,
+                        message,
+                        help,
+                    );
                     return false;
                 }
                 seen.push((entry.key.clone(), entry.key_place.line));
@@ -104,7 +113,11 @@ enum Form<'a> {
 
 impl<'a> Decoder<'a> {
     fn form(&self, schema: &'a Value) -> Form<'a> {
-        if let Some(name) = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.rsplit('/').next()) {
+        if let Some(name) = schema
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|name| name.rsplit('/').next())
+        {
             if name == PORTABLE {
                 return Form::Portable;
             }
@@ -123,7 +136,10 @@ impl<'a> Decoder<'a> {
             return Form::Words(words.iter().filter_map(Value::as_str).collect());
         }
         if let Some(alternatives) = schema.get("oneOf").and_then(Value::as_array) {
-            let words: Vec<_> = alternatives.iter().filter_map(|one| one.get("const")?.as_str()).collect();
+            let words: Vec<_> = alternatives
+                .iter()
+                .filter_map(|one| one.get("const")?.as_str())
+                .collect();
             if words.len() == alternatives.len() {
                 return Form::Words(words);
             }
@@ -191,8 +207,12 @@ impl<'a> Decoder<'a> {
     fn fields(&mut self, node: &mut Node, schema: &'a Value, pointer: &str) {
         let place = node.place;
         let NodeKind::Map(entries) = &mut node.kind else { return };
-        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
-        let is_open = schema.get("additionalProperties").is_none_or(|more| *more != Value::Bool(false));
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+            return;
+        };
+        let is_open = schema
+            .get("additionalProperties")
+            .is_none_or(|more| *more != Value::Bool(false));
         let required: Vec<&str> = strings(schema.get("required"));
 
         let mut taken: Vec<String> = entries.iter().map(|entry| entry.key.clone()).collect();
@@ -202,14 +222,18 @@ impl<'a> Decoder<'a> {
                 kept.push(entry);
                 continue;
             }
-            let free = properties.keys().map(String::as_str).filter(|key| !taken.iter().any(|one| one == key));
+            let free = properties
+                .keys()
+                .map(String::as_str)
+                .filter(|key| !taken.iter().any(|one| one == key));
             let meant = nearest(&entry.key, free).map(str::to_owned);
             let message = format!("unknown key `{}`", entry.key);
             let help = match &meant {
                 Some(meant) => Some(format!("did you mean `{meant}`?")),
                 None => suggest(&entry.key, properties.keys().map(String::as_str)),
             };
-            self.report.at(self.doc, &child(pointer, &entry.key), entry.key_place, message, help);
+            self.report
+                .at(self.doc, &child(pointer, &entry.key), entry.key_place, message, help);
             // A slip of the pen is read as what was meant, so that it is not also a missing key.
             if let Some(meant) = meant {
                 taken.push(meant.clone());
@@ -217,9 +241,16 @@ impl<'a> Decoder<'a> {
                     entry.key = meant;
                     kept.push(entry);
                 } else if required.contains(&meant.as_str()) {
-                    let mut value = Node { place: entry.value.place, kind: NodeKind::Scalar(Value::Null) };
+                    let mut value = Node {
+                        place: entry.value.place,
+                        kind: NodeKind::Scalar(Value::Null),
+                    };
                     self.stand_in(&mut value, &properties[&meant], &child(pointer, &meant));
-                    kept.push(Entry { key: meant, key_place: entry.key_place, value });
+                    kept.push(Entry {
+                        key: meant,
+                        key_place: entry.key_place,
+                        value,
+                    });
                 }
             }
         }
@@ -233,13 +264,27 @@ impl<'a> Decoder<'a> {
             if kept.iter().any(|entry| entry.key == name) {
                 continue;
             }
-            let about = self.description(&properties[name]).map(|about| format!("`{name}`: {about}"));
-            let at = if pointer.is_empty() { place } else { self.doc.tree.key_place(pointer) };
+            let about = self
+                .description(&properties[name])
+                .map(|about| format!("`{name}`: {about}"));
+            let at = if pointer.is_empty() {
+                place
+            } else {
+                self.doc.tree.key_place(pointer)
+            };
             let below = child(pointer, name);
-            self.report.at(self.doc, &below, at, format!("the key `{name}` is missing"), about);
-            let mut value = Node { place: at, kind: NodeKind::Scalar(Value::Null) };
+            self.report
+                .at(self.doc, &below, at, format!("the key `{name}` is missing"), about);
+            let mut value = Node {
+                place: at,
+                kind: NodeKind::Scalar(Value::Null),
+            };
             self.stand_in(&mut value, &properties[name], &below);
-            kept.push(Entry { key: name.to_owned(), key_place: at, value });
+            kept.push(Entry {
+                key: name.to_owned(),
+                key_place: at,
+                value,
+            });
         }
         node.kind = NodeKind::Map(kept);
     }
@@ -255,11 +300,18 @@ impl<'a> Decoder<'a> {
             }
             let message = format!("unknown key `{}`", entry.key);
             let help = suggest(&entry.key, names());
-            self.report.at(self.doc, &child(pointer, &entry.key), entry.key_place, message, help);
+            self.report
+                .at(self.doc, &child(pointer, &entry.key), entry.key_place, message, help);
         } else {
             let all: Vec<_> = names().collect();
             let message = format!("an entry here has exactly one key, this has {}", entries.len());
-            self.report.at(self.doc, pointer, node.place, message, format!("write one of {}", crate::check::list(&all)));
+            self.report.at(
+                self.doc,
+                pointer,
+                node.place,
+                message,
+                format!("write one of {}", crate::check::list(&all)),
+            );
         }
         self.stand_in(node, schema, pointer);
     }
@@ -267,13 +319,14 @@ impl<'a> Decoder<'a> {
     fn wrong_type(&mut self, node: &mut Node, schema: &'a Value, pointer: &str) {
         let message = format!("expected {}, found {}", self.expected(schema), found(&node.kind));
         let help = match (&node.kind, self.form(schema)) {
-            (NodeKind::Scalar(Value::Null), _) => Some("write a value, or leave the key out when it is optional".into()),
-            (NodeKind::Scalar(Value::Bool(_) | Value::Number(_)), Form::Text) => Some("put it in quotes".into()),
-            (NodeKind::Scalar(Value::String(text)), Form::Flag) => {
-                nearest(text, ["true", "false"]).map_or(Some("write `true` or `false`".into()), |near| {
-                    Some(format!("did you mean `{near}`?"))
-                })
+            (NodeKind::Scalar(Value::Null), _) => {
+                Some("write a value, or leave the key out when it is optional".into())
             }
+            (NodeKind::Scalar(Value::Bool(_) | Value::Number(_)), Form::Text) => Some("put it in quotes".into()),
+            (NodeKind::Scalar(Value::String(text)), Form::Flag) => nearest(text, ["true", "false"])
+                .map_or(Some("write `true` or `false`".into()), |near| {
+                    Some(format!("did you mean `{near}`?"))
+                }),
             (NodeKind::Scalar(Value::String(text)), Form::List(_)) if !text.contains('\n') => {
                 Some(format!("write a list: `[{text}]`"))
             }
@@ -295,7 +348,10 @@ impl<'a> Decoder<'a> {
         let entry = |key: &str, schema: &'a Value| Entry {
             key: key.to_owned(),
             key_place: at.place,
-            value: Node { place: at.place, kind: self.simplest(schema, at) },
+            value: Node {
+                place: at.place,
+                kind: self.simplest(schema, at),
+            },
         };
         match self.form(schema) {
             Form::Anything => NodeKind::Scalar(Value::Null),
@@ -304,13 +360,21 @@ impl<'a> Decoder<'a> {
             Form::List(_) => NodeKind::List(Vec::new()),
             Form::Portable | Form::Map(_) => NodeKind::Map(Vec::new()),
             Form::Words(words) => text(words.first().copied().unwrap_or_default()),
-            Form::OneKey(keys) => NodeKind::Map(keys.first().map(|(key, schema)| entry(key, schema)).into_iter().collect()),
-            Form::Fields(schema) => NodeKind::Map(
-                strings(schema.get("required")).iter().map(|name| entry(name, &schema["properties"][*name])).collect(),
+            Form::OneKey(keys) => NodeKind::Map(
+                keys.first()
+                    .map(|(key, schema)| entry(key, schema))
+                    .into_iter()
+                    .collect(),
             ),
-            Form::Alternatives(alternatives) => {
-                alternatives.first().map_or(NodeKind::Scalar(Value::Null), |first| self.simplest(first, at))
-            }
+            Form::Fields(schema) => NodeKind::Map(
+                strings(schema.get("required"))
+                    .iter()
+                    .map(|name| entry(name, &schema["properties"][*name]))
+                    .collect(),
+            ),
+            Form::Alternatives(alternatives) => alternatives
+                .first()
+                .map_or(NodeKind::Scalar(Value::Null), |first| self.simplest(first, at)),
         }
     }
 
@@ -324,16 +388,22 @@ impl<'a> Decoder<'a> {
             Form::Map(_) => "a map".into(),
             Form::Fields(schema) => {
                 let names = strings(schema.get("required"));
-                if names.is_empty() { "a map".into() } else { format!("a map with {}", crate::check::list(&names)) }
+                if names.is_empty() {
+                    "a map".into()
+                } else {
+                    format!("a map with {}", crate::check::list(&names))
+                }
             }
             Form::Words(words) => format!("one of {}", crate::check::list(&words)),
             Form::OneKey(keys) => {
                 let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();
                 format!("a map with one of {}", crate::check::list(&names))
             }
-            Form::Alternatives(alternatives) => {
-                alternatives.iter().map(|one| self.expected(one)).collect::<Vec<_>>().join(" or ")
-            }
+            Form::Alternatives(alternatives) => alternatives
+                .iter()
+                .map(|one| self.expected(one))
+                .collect::<Vec<_>>()
+                .join(" or "),
         }
     }
 
@@ -374,5 +444,10 @@ fn missing_keys_help(schema: &Value) -> Option<String> {
 }
 
 fn strings(value: Option<&Value>) -> Vec<&str> {
-    value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }

@@ -23,10 +23,15 @@ pub(crate) static EVENTS: LazyLock<Value> = LazyLock::new(schema_of::<EventsSpec
 
 /// The schemas that editors use, by path: `specs/tool.schema.json` and so on.
 pub fn editor_schemas() -> FileMap {
-    [("tool", &*TOOL), ("agent", &*AGENT), ("types", &*TYPES), ("events", &*EVENTS)]
-        .into_iter()
-        .map(|(name, schema)| (format!("specs/{name}.schema.json"), format!("{schema:#}\n")))
-        .collect()
+    [
+        ("tool", &*TOOL),
+        ("agent", &*AGENT),
+        ("types", &*TYPES),
+        ("events", &*EVENTS),
+    ]
+    .into_iter()
+    .map(|(name, schema)| (format!("specs/{name}.schema.json"), format!("{schema:#}\n")))
+    .collect()
 }
 
 fn schema_of<T: JsonSchema>() -> Value {

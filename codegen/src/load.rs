@@ -91,7 +91,11 @@ fn read_all(dir: &Path, report: &mut Report) -> Option<Specs> {
             ("agents", true) => agents = reader.agents(&root, entry),
             ("types.yaml" | "events.yaml" | "README.md", false) => {}
             (name, false) if name.ends_with(".schema.json") => {}
-            _ => reader.stray(&root, entry, "specs hold `types.yaml`, `events.yaml`, `tools/` and `agents/`"),
+            _ => reader.stray(
+                &root,
+                entry,
+                "specs hold `types.yaml`, `events.yaml`, `tools/` and `agents/`",
+            ),
         }
     }
     Some(Specs {
@@ -132,7 +136,8 @@ impl Folder {
         };
         let mut entries = Vec::new();
         for entry in listing {
-            match entry.and_then(|entry| Ok((entry.file_name(), fs::metadata(entry.path()).is_ok_and(|m| m.is_dir())))) {
+            match entry.and_then(|entry| Ok((entry.file_name(), fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()))))
+            {
                 Ok((name, is_dir)) => match name.into_string() {
                     Ok(name) if name.starts_with('.') => {}
                     Ok(name) => entries.push(Listed { name, is_dir }),
@@ -175,7 +180,11 @@ impl Reader<'_> {
                 continue;
             }
             if !entry.is_dir {
-                self.stray(&folder, entry, "a tool stands in the folder of its group: `specs/tools/<group>/<handler>.yaml`");
+                self.stray(
+                    &folder,
+                    entry,
+                    "a tool stands in the folder of its group: `specs/tools/<group>/<handler>.yaml`",
+                );
                 continue;
             }
             let Some(group) = self.folder(&folder, entry) else {
@@ -207,7 +216,11 @@ impl Reader<'_> {
         };
         // By stem: the text, or nothing when it could not be read.
         let mut prompts: BTreeMap<&str, Option<String>> = BTreeMap::new();
-        for file in folder.entries.iter().filter(|file| !file.is_dir && file.name != "README.md") {
+        for file in folder
+            .entries
+            .iter()
+            .filter(|file| !file.is_dir && file.name != "README.md")
+        {
             if let Some(stem) = file.name.strip_suffix(".md") {
                 prompts.insert(stem, self.text(&folder, &file.name));
             }
@@ -247,7 +260,8 @@ impl Reader<'_> {
                         None => {
                             if !excused.contains(&stem) {
                                 let message = format!("the agent has no prompt: `{prompt_path}` is missing");
-                                self.report.file(&path, message, "write the prompt into that file".to_owned());
+                                self.report
+                                    .file(&path, message, "write the prompt into that file".to_owned());
                             }
                             String::new()
                         }
@@ -276,7 +290,11 @@ impl Reader<'_> {
             // A twin with the other ending gets an error of its own.
             let twin = format!("{key}.yml");
             if !root.entries.iter().any(|entry| entry.name == twin) {
-                self.report.file(&path, "the file is missing", format!("write it; with nothing in it, it is `{key}: {{}}`"));
+                self.report.file(
+                    &path,
+                    "the file is missing",
+                    format!("write it; with nothing in it, it is `{key}: {{}}`"),
+                );
                 self.report.unread(&path, None);
             }
         }
@@ -313,12 +331,7 @@ impl Reader<'_> {
             return None;
         };
         let stem = name.trim_end_matches(".yaml").to_owned();
-        Some(SpecFile {
-            path,
-            stem,
-            spec,
-            tree,
-        })
+        Some(SpecFile { path, stem, spec, tree })
     }
 
     fn text(&mut self, folder: &Folder, name: &str) -> Option<String> {
@@ -326,7 +339,8 @@ impl Reader<'_> {
         let bytes = match fs::read(folder.dir.join(name)) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.report.file(&path, format!("the file cannot be read: {error}"), None);
+                self.report
+                    .file(&path, format!("the file cannot be read: {error}"), None);
                 return None;
             }
         };
@@ -352,7 +366,10 @@ impl Reader<'_> {
     fn stray(&mut self, folder: &Folder, entry: &Listed, expected: &str) {
         let path = folder.path_of(&entry.name);
         let (message, help) = match entry.name.strip_suffix(".yml") {
-            Some(stem) if !entry.is_dir => ("the file would not be read".to_owned(), format!("rename it to `{stem}.yaml`")),
+            Some(stem) if !entry.is_dir => (
+                "the file would not be read".to_owned(),
+                format!("rename it to `{stem}.yaml`"),
+            ),
             _ if entry.is_dir => ("this folder does not belong here".to_owned(), expected.to_owned()),
             _ => ("this file does not belong here".to_owned(), expected.to_owned()),
         };

@@ -54,9 +54,16 @@ pub(super) fn reason(error: &ValidationError<'_>) -> String {
             let names: Vec<&str> = unexpected.iter().map(String::as_str).collect();
             format!("unknown field {}", list(&names))
         }
-        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => format!("expected type `{kind}`, found {found}"),
+        ValidationErrorKind::Type {
+            kind: TypeKind::Single(kind),
+        } => format!("expected type `{kind}`, found {found}"),
         ValidationErrorKind::Enum { options } => {
-            let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let options: Vec<&str> = options
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             format!("{found} is none of {}", list(&options))
         }
         ValidationErrorKind::Pattern { pattern } => format!("{found} does not match `{pattern}`"),
@@ -100,7 +107,12 @@ fn judge(
                 if strangers.any(|stranger| super::nearest(stranger, [name]).is_some()) {
                     continue;
                 }
-                report.key(doc, &format!("{pointer}{at}"), reason(&error), format!("the schema requires `{name}`"));
+                report.key(
+                    doc,
+                    &format!("{pointer}{at}"),
+                    reason(&error),
+                    format!("the schema requires `{name}`"),
+                );
             }
             _ => report.value(doc, &format!("{pointer}{at}"), reason(&error), None),
         }
@@ -118,11 +130,21 @@ fn rules(doc: Doc<'_>, pointer: &str, rules: &[RuleSpec], input: &Map<String, Va
         let broken = match rule {
             RuleSpec::ExactlyOneOf(fields) => {
                 let count = given(fields);
-                (count != 1).then(|| format!("exactly one of {} is to be given, the example has {count}", names(fields)))
+                (count != 1).then(|| {
+                    format!(
+                        "exactly one of {} is to be given, the example has {count}",
+                        names(fields)
+                    )
+                })
             }
             RuleSpec::AtMostOneOf(fields) => {
                 let count = given(fields);
-                (count > 1).then(|| format!("at most one of {} is to be given, the example has {count}", names(fields)))
+                (count > 1).then(|| {
+                    format!(
+                        "at most one of {} is to be given, the example has {count}",
+                        names(fields)
+                    )
+                })
             }
             RuleSpec::RequiredIf(rule) => {
                 let decides = input.get(&rule.when).is_some_and(|value| rule.is.contains(value));
@@ -151,7 +173,12 @@ fn fields_at(schema: &Schema, pointer: &str) -> Vec<String> {
             None => return Vec::new(),
         }
     }
-    now.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()).collect()
+    now.get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 fn closed(schema: &Schema) -> Schema {

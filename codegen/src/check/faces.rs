@@ -11,8 +11,15 @@ pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report)
     for (tool, schemas) in specs.tools.iter().zip(schemas) {
         let doc = tool.file.doc();
         // Without properties nothing can be said about fields; the reason was reported with the schema.
-        let Some(Value::Object(properties)) = schemas.input.get("properties") else { continue };
-        let required = schemas.input.get("required").and_then(Value::as_array).into_iter().flatten();
+        let Some(Value::Object(properties)) = schemas.input.get("properties") else {
+            continue;
+        };
+        let required = schemas
+            .input
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let fields = Fields {
             doc,
             properties,
@@ -22,7 +29,13 @@ pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report)
         fields.rules(&tool.file.spec, report);
         fields.permission(&tool.file.spec, report);
         for (index, pointer) in tool.file.spec.affected_paths.iter().enumerate() {
-            affected_path(doc, &format!("/affected_paths/{index}"), pointer, &schemas.input, report);
+            affected_path(
+                doc,
+                &format!("/affected_paths/{index}"),
+                pointer,
+                &schemas.input,
+                report,
+            );
         }
     }
 }
@@ -43,7 +56,12 @@ impl Fields<'_> {
                 if self.exists(name, &pointer, On::Key, report)
                     && let Some(fault) = self.misfit(name, value)
                 {
-                    report.value(self.doc, &pointer, format!("the value does not fit `{name}`: {fault}"), None);
+                    report.value(
+                        self.doc,
+                        &pointer,
+                        format!("the value does not fit `{name}`: {fault}"),
+                        None,
+                    );
                 }
             }
             for (number, name) in face.hide.iter().enumerate() {
@@ -54,9 +72,19 @@ impl Fields<'_> {
                     report.value(self.doc, &pointer, format!("`{name}` is bound and hidden"), help);
                 } else if self.required.contains(&name.as_str()) {
                     let help = "bind it, or make it optional in `input`".to_owned();
-                    report.value(self.doc, &pointer, format!("`{name}` is required, no call could succeed without it"), help);
+                    report.value(
+                        self.doc,
+                        &pointer,
+                        format!("`{name}` is required, no call could succeed without it"),
+                        help,
+                    );
                 } else if face.hide[..number].contains(name) {
-                    report.value(self.doc, &pointer, format!("`{name}` is listed twice"), "remove one".to_owned());
+                    report.value(
+                        self.doc,
+                        &pointer,
+                        format!("`{name}` is listed twice"),
+                        "remove one".to_owned(),
+                    );
                 }
             }
             for (number, name) in face.require.iter().enumerate() {
@@ -64,14 +92,34 @@ impl Fields<'_> {
                 if !self.exists(name, &pointer, On::Value, report) {
                 } else if face.bind.contains_key(name) || face.hide.contains(name) {
                     let help = "remove it here, or from `bind` and `hide`".to_owned();
-                    report.value(self.doc, &pointer, format!("`{name}` is required, but the tool does not have it"), help);
+                    report.value(
+                        self.doc,
+                        &pointer,
+                        format!("`{name}` is required, but the tool does not have it"),
+                        help,
+                    );
                 } else if self.required.contains(&name.as_str()) {
-                    report.value(self.doc, &pointer, format!("`{name}` is required anyway"), "remove it".to_owned());
+                    report.value(
+                        self.doc,
+                        &pointer,
+                        format!("`{name}` is required anyway"),
+                        "remove it".to_owned(),
+                    );
                 } else if self.properties[name].get("default").is_some() {
                     let message = format!("`{name}` has a default, which a required field never uses");
-                    report.value(self.doc, &pointer, message, "remove it here, or the default in `input`".to_owned());
+                    report.value(
+                        self.doc,
+                        &pointer,
+                        message,
+                        "remove it here, or the default in `input`".to_owned(),
+                    );
                 } else if face.require[..number].contains(name) {
-                    report.value(self.doc, &pointer, format!("`{name}` is listed twice"), "remove one".to_owned());
+                    report.value(
+                        self.doc,
+                        &pointer,
+                        format!("`{name}` is listed twice"),
+                        "remove one".to_owned(),
+                    );
                 }
             }
         }
@@ -90,13 +138,23 @@ impl Fields<'_> {
 
     fn alternatives(&self, pointer: &str, fields: &[String], report: &mut Report) {
         if fields.len() < 2 {
-            report.value(self.doc, pointer, "a choice needs two fields", "name at least two".to_owned());
+            report.value(
+                self.doc,
+                pointer,
+                "a choice needs two fields",
+                "name at least two".to_owned(),
+            );
         }
         for (number, name) in fields.iter().enumerate() {
             let at = format!("{pointer}/{number}");
             if !self.exists(name, &at, On::Value, report) {
             } else if fields[..number].contains(name) {
-                report.value(self.doc, &at, format!("`{name}` is listed twice"), "remove one".to_owned());
+                report.value(
+                    self.doc,
+                    &at,
+                    format!("`{name}` is listed twice"),
+                    "remove one".to_owned(),
+                );
             } else if self.required.contains(&name.as_str()) {
                 let help = "make it optional in `input`".to_owned();
                 report.value(self.doc, &at, format!("`{name}` is required, so it is no choice"), help);
@@ -116,7 +174,12 @@ impl Fields<'_> {
         }
         if rule.field == rule.when {
             let help = "name the field that decides".to_owned();
-            report.value(self.doc, &when, format!("`{}` cannot decide about itself", rule.when), help);
+            report.value(
+                self.doc,
+                &when,
+                format!("`{}` cannot decide about itself", rule.when),
+                help,
+            );
             return;
         }
         if rule.is.is_empty() {
@@ -126,7 +189,12 @@ impl Fields<'_> {
         for (number, value) in rule.is.iter().enumerate() {
             if let Some(fault) = self.misfit(&rule.when, value) {
                 let at = format!("{pointer}/is/{number}");
-                report.value(self.doc, &at, format!("`{}` never has this value: {fault}", rule.when), None);
+                report.value(
+                    self.doc,
+                    &at,
+                    format!("`{}` never has this value: {fault}", rule.when),
+                    None,
+                );
             }
         }
     }
@@ -139,7 +207,10 @@ impl Fields<'_> {
             let pointer = format!("/permission/{key}");
             let mut at = 0;
             while let Some(found) = text[at..].find(['{', '}']).map(|found| at + found) {
-                let field = text[found..].strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(name, _)| name);
+                let field = text[found..]
+                    .strip_prefix('{')
+                    .and_then(|rest| rest.split_once('}'))
+                    .map(|(name, _)| name);
                 let Some(name) = field else {
                     let help = "write a field as `{name}`".to_owned();
                     report.inside(self.doc, &pointer, found, "a brace without its partner", help);
@@ -147,7 +218,13 @@ impl Fields<'_> {
                 };
                 if !self.properties.contains_key(name) {
                     let help = suggest(name, self.properties.keys().map(String::as_str));
-                    report.inside(self.doc, &pointer, found, format!("the input has no field `{name}`"), help);
+                    report.inside(
+                        self.doc,
+                        &pointer,
+                        found,
+                        format!("the input has no field `{name}`"),
+                        help,
+                    );
                 }
                 at = found + name.len() + 2;
             }
@@ -171,7 +248,10 @@ impl Fields<'_> {
     fn misfit(&self, name: &str, value: &Value) -> Option<String> {
         let schema: &Schema = self.properties.get(name)?.as_object()?;
         let validator = compile(schema).ok()?;
-        validator.validate(value).err().map(|error| super::examples::reason(&error))
+        validator
+            .validate(value)
+            .err()
+            .map(|error| super::examples::reason(&error))
     }
 }
 
@@ -201,8 +281,13 @@ fn affected_path(doc: Doc<'_>, at: &str, pointer: &str, input: &Schema, report: 
             now.get("properties").and_then(|properties| properties.get(&segment))
         };
         let Some(Value::Object(next)) = next else {
-            let names: Vec<&str> =
-                now.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<&str> = now
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str())
+                .collect();
             let help = if now.contains_key("items") {
                 Some("an array is written `/*`".to_owned())
             } else if names.is_empty() {
@@ -210,13 +295,23 @@ fn affected_path(doc: Doc<'_>, at: &str, pointer: &str, input: &Schema, report: 
             } else {
                 suggest(&segment, names.iter().copied()).or_else(|| Some(format!("known: {}", list(&names))))
             };
-            report.value(doc, at, format!("`{pointer}` leads to no field: there is no `{segment}`"), help);
+            report.value(
+                doc,
+                at,
+                format!("`{pointer}` leads to no field: there is no `{segment}`"),
+                help,
+            );
             return;
         };
         now = next;
     }
     if let Some(kind) = now.get("type").and_then(Value::as_str).filter(|kind| *kind != "string") {
         let help = "name the text that holds the path".to_owned();
-        report.value(doc, at, format!("`{pointer}` is of type `{kind}`, a path is a text"), help);
+        report.value(
+            doc,
+            at,
+            format!("`{pointer}` is of type `{kind}`, a path is a text"),
+            help,
+        );
     }
 }

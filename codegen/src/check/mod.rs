@@ -147,7 +147,10 @@ impl Report {
 
     /// Says that what stands at a JSON Pointer is a stand-in.
     pub(crate) fn replace(&mut self, path: &str, pointer: &str) {
-        self.replaced.entry(path.to_owned()).or_default().insert(pointer.to_owned());
+        self.replaced
+            .entry(path.to_owned())
+            .or_default()
+            .insert(pointer.to_owned());
         self.mark(path, pointer);
     }
 
@@ -166,12 +169,23 @@ impl Report {
         self.suspects.insert(name.to_owned());
     }
 
+    /// Says that an agent's short name is in doubt; it is probably a part of the file's name.
+    pub(crate) fn suspect_agent(&mut self, stem: &str) {
+        self.suspect(stem);
+        for (cut, _) in stem.match_indices('-') {
+            self.suspect(&stem[cut + 1..]);
+        }
+    }
+
     /// Whether nothing at, above or under a JSON Pointer is wrong.
     pub(crate) fn is_sound(&self, doc: Doc<'_>, pointer: &str) -> bool {
         self.wrong.get(doc.path).is_none_or(|wrong| {
             let under = format!("{pointer}/");
             !ancestors(pointer).any(|above| wrong.contains(above))
-                && wrong.range(under.clone()..).next().is_none_or(|next| !next.starts_with(&under))
+                && wrong
+                    .range(under.clone()..)
+                    .next()
+                    .is_none_or(|next| !next.starts_with(&under))
         })
     }
 
@@ -202,7 +216,11 @@ impl Report {
 
     /// The number of quotes before a text that stands at a place as it is; `None` when it is written some other way.
     fn written_at(&self, path: &str, place: Place, text: &str) -> Option<u64> {
-        let line = self.texts.get(path)?.lines().nth(usize::try_from(place.line).ok()?.checked_sub(1)?)?;
+        let line = self
+            .texts
+            .get(path)?
+            .lines()
+            .nth(usize::try_from(place.line).ok()?.checked_sub(1)?)?;
         let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
         let rest = &line[line.char_indices().nth(column)?.0..];
         let quotes = usize::from(rest.starts_with(['\'', '"']));
@@ -220,7 +238,12 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     let limit = (name.chars().count() / 3).clamp(1, 4);
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (
+                strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()),
+                candidate,
+            )
+        })
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, candidate)| candidate)
@@ -231,7 +254,8 @@ pub(crate) fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     if let Some(near) = nearest(name, candidates.clone()) {
         return Some(format!("did you mean `{near}`?"));
     }
-    let mut all: Vec<&str> = candidates.into_iter().collect();
+    // A stand-in for an unreadable name is no name.
+    let mut all: Vec<&str> = candidates.into_iter().filter(|name| !name.is_empty()).collect();
     all.sort_unstable();
     all.dedup();
     match all.len() {
@@ -243,7 +267,11 @@ pub(crate) fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 
 /// `a`, `b`, `c`.
 pub(crate) fn list(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A pointer and everything above it.
@@ -252,7 +280,8 @@ fn ancestors(pointer: &str) -> impl Iterator<Item = &str> {
 }
 
 fn has_word(text: &str, word: &str) -> bool {
-    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))).any(|found| found == word)
+    text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-')))
+        .any(|found| found == word)
 }
 
 #[cfg(test)]
@@ -261,7 +290,10 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_near() {
-        assert_eq!(nearest("write_todolits", ["write_todolist", "bug_open"]), Some("write_todolist"));
+        assert_eq!(
+            nearest("write_todolits", ["write_todolist", "bug_open"]),
+            Some("write_todolist")
+        );
         assert_eq!(nearest("write_todolist", ["bug_open"]), None);
         assert_eq!(nearest("pm", ["coder", "po"]), Some("po"));
     }
@@ -269,7 +301,10 @@ mod tests {
     #[test]
     fn what_was_replaced_is_not_talked_about_and_what_contains_it_is_not_sound() {
         let tree = crate::yaml::parse("specs/x.yaml", "a: {b: 1}\nc: 1\n").unwrap();
-        let doc = Doc { path: "specs/x.yaml", tree: &tree };
+        let doc = Doc {
+            path: "specs/x.yaml",
+            tree: &tree,
+        };
         let mut report = Report::default();
         report.replace(doc.path, "/a/b");
         report.value(doc, "/a/b/c", "consequence", None);

@@ -36,7 +36,11 @@ pub(crate) fn group_name(path: &str, name: &str, report: &mut Report) {
         let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
         report.file(path, format!("`{name}` is no name for a group"), help);
     } else if is_keyword(name) {
-        report.file(path, format!("`{name}` is a keyword of Rust, where a group is a module"), "rename it".to_owned());
+        report.file(
+            path,
+            format!("`{name}` is a keyword of Rust, where a group is a module"),
+            "rename it".to_owned(),
+        );
     }
 }
 
@@ -49,22 +53,43 @@ fn tools(specs: &Specs, report: &mut Report) {
         let at = doc.tree.value_place("/handler");
         if spec.handler != tool.file.stem && report.is_sound(doc, "/handler") {
             let message = format!("the handler `{}` stands in `{}.yaml`", spec.handler, tool.file.stem);
-            report.value(doc, "/handler", message, format!("a handler is called like its file: `{}`", tool.file.stem));
+            report.value(
+                doc,
+                "/handler",
+                message,
+                format!("a handler is called like its file: `{}`", tool.file.stem),
+            );
             report.suspect(&tool.file.stem);
         } else if !is_snake(&spec.handler) {
             let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
-            report.value(doc, "/handler", format!("`{}` is no name for a handler", spec.handler), help);
+            report.value(
+                doc,
+                "/handler",
+                format!("`{}` is no name for a handler", spec.handler),
+                help,
+            );
         } else if is_keyword(&spec.handler) {
             let message = format!("`{}` is a keyword of Rust, where a handler is a module", spec.handler);
             report.value(doc, "/handler", message, "rename the handler and its file".to_owned());
         } else {
             let pascal = pascal_case(&spec.handler);
             if RESERVED_TYPES.contains(&pascal.as_str()) {
-                let message = format!("the handler `{}` would be `{pascal}` in Rust, which is taken", spec.handler);
+                let message = format!(
+                    "the handler `{}` would be `{pascal}` in Rust, which is taken",
+                    spec.handler
+                );
                 report.value(doc, "/handler", message, "rename the handler and its file".to_owned());
             } else if let Some((name, path, place)) = handlers.get(&pascal) {
-                let message = format!("the handlers `{}` and `{name}` are both `{pascal}` in Rust", spec.handler);
-                report.value(doc, "/handler", message, format!("rename one; the first is at {}", spot(path, *place)));
+                let message = format!(
+                    "the handlers `{}` and `{name}` are both `{pascal}` in Rust",
+                    spec.handler
+                );
+                report.value(
+                    doc,
+                    "/handler",
+                    message,
+                    format!("rename one; the first is at {}", spot(path, *place)),
+                );
             } else {
                 handlers.insert(pascal, (&spec.handler, doc.path, at));
             }
@@ -93,7 +118,12 @@ fn tools(specs: &Specs, report: &mut Report) {
             }
             if let Some((path, place)) = callable.get(name) {
                 let message = format!("there is another tool called `{name}`");
-                report.value(doc, &pointer, message, format!("the first is at {}", spot(path, *place)));
+                report.value(
+                    doc,
+                    &pointer,
+                    message,
+                    format!("the first is at {}", spot(path, *place)),
+                );
             } else {
                 callable.insert(name, (doc.path, here));
             }
@@ -112,10 +142,20 @@ fn agents(specs: &Specs, report: &mut Report) {
             report.value(doc, "/id", format!("`{}` is no id for an agent", agent.file.stem), help);
         } else if spec.id != agent.file.stem {
             let message = format!("the agent `{}` stands in `{}.yaml`", spec.id, agent.file.stem);
-            report.value(doc, "/id", message, format!("an agent is called like its file: `{}`", agent.file.stem));
+            report.value(
+                doc,
+                "/id",
+                message,
+                format!("an agent is called like its file: `{}`", agent.file.stem),
+            );
         } else if let Some((path, place)) = pascals.get(&pascal_case(&spec.id)) {
             let message = format!("the agent `{}` is called in Rust like another one", spec.id);
-            report.value(doc, "/id", message, format!("rename one; the first is at {}", spot(path, *place)));
+            report.value(
+                doc,
+                "/id",
+                message,
+                format!("rename one; the first is at {}", spot(path, *place)),
+            );
         } else {
             pascals.insert(pascal_case(&spec.id), (doc.path, doc.tree.value_place("/id")));
         }
@@ -131,12 +171,20 @@ fn agents(specs: &Specs, report: &mut Report) {
         } else {
             names.insert(&spec.name, (doc.path, doc.tree.value_place("/name")));
         }
+        if !report.is_sound(doc, "/name") {
+            report.suspect_agent(&agent.file.stem);
+        }
         for name in spec.sandbox.env.keys() {
             let valid = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
             if !name.chars().all(valid) || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
                 let help = "use upper-case letters, digits and `_`".to_owned();
                 let pointer = child("/sandbox/env", name);
-                report.key(doc, &pointer, format!("`{name}` is no name for an environment variable"), help);
+                report.key(
+                    doc,
+                    &pointer,
+                    format!("`{name}` is no name for an environment variable"),
+                    help,
+                );
             }
         }
     }
@@ -156,7 +204,12 @@ fn failures(specs: &Specs, report: &mut Report) {
                 let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
                 report.key(doc, &pointer, format!("`{code}` is no code of a failure"), help);
             } else if pascal == "Self" {
-                report.key(doc, &pointer, format!("`{code}` cannot be a name in Rust"), "rename it".to_owned());
+                report.key(
+                    doc,
+                    &pointer,
+                    format!("`{code}` cannot be a name in Rust"),
+                    "rename it".to_owned(),
+                );
             } else if let Some(first) = variants.get(&pascal) {
                 let message = format!("the failures `{code}` and `{first}` are both `{pascal}` in Rust");
                 report.key(doc, &pointer, message, "rename one of them".to_owned());
@@ -168,7 +221,12 @@ fn failures(specs: &Specs, report: &mut Report) {
                 FailureEntry::Detail(detail) => (&detail.summary, child(&pointer, "summary")),
             };
             if text.trim().is_empty() {
-                report.value(doc, &at, format!("the failure `{code}` has no meaning"), "say in one sentence when it happens".to_owned());
+                report.value(
+                    doc,
+                    &at,
+                    format!("the failure `{code}` has no meaning"),
+                    "say in one sentence when it happens".to_owned(),
+                );
             }
         }
         let mut listed: Vec<&str> = Vec::new();
@@ -178,7 +236,12 @@ fn failures(specs: &Specs, report: &mut Report) {
                 let help = super::suggest(code, CommonFailure::CODES.iter().copied());
                 report.value(doc, &pointer, format!("`{code}` is no failure that tools share"), help);
             } else if listed.contains(&code.as_str()) {
-                report.value(doc, &pointer, format!("`{code}` is listed twice"), "remove one".to_owned());
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("`{code}` is listed twice"),
+                    "remove one".to_owned(),
+                );
             }
             listed.push(code);
         }
@@ -200,7 +263,12 @@ fn catalogue(specs: &Specs, report: &mut Report) {
         }
         if let Some(category) = spec.category.as_deref().filter(|category| !is_tag(category)) {
             let help = "use lower-case letters, digits, `-` and `_`".to_owned();
-            report.value(doc, "/category", format!("`{category}` is no name for a category"), help);
+            report.value(
+                doc,
+                "/category",
+                format!("`{category}` is no name for a category"),
+                help,
+            );
         }
         for (index, tag) in spec.tags.iter().enumerate() {
             let pointer = format!("/tags/{index}");
@@ -208,7 +276,12 @@ fn catalogue(specs: &Specs, report: &mut Report) {
                 let help = "use lower-case letters, digits, `-` and `_`".to_owned();
                 report.value(doc, &pointer, format!("`{tag}` is no tag"), help);
             } else if spec.tags[..index].contains(tag) {
-                report.value(doc, &pointer, format!("the tag `{tag}` is listed twice"), "remove one".to_owned());
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("the tag `{tag}` is listed twice"),
+                    "remove one".to_owned(),
+                );
             }
         }
     }
@@ -222,10 +295,19 @@ fn shared(specs: &Specs, report: &mut Report) {
         let pointer = child("/types", name);
         if !is_pascal(name) {
             let pascal: String = pascal_case(name).chars().filter(char::is_ascii_alphanumeric).collect();
-            let help = if is_pascal(&pascal) { format!("write `{pascal}`") } else { "write it like `RelPath`".to_owned() };
+            let help = if is_pascal(&pascal) {
+                format!("write `{pascal}`")
+            } else {
+                "write it like `RelPath`".to_owned()
+            };
             report.key(doc, &pointer, format!("`{name}` is no name for a type"), help);
         } else if RESERVED_TYPES.contains(&name.as_str()) {
-            report.key(doc, &pointer, format!("the name `{name}` is taken in Rust"), "rename the type".to_owned());
+            report.key(
+                doc,
+                &pointer,
+                format!("the name `{name}` is taken in Rust"),
+                "rename the type".to_owned(),
+            );
         } else {
             unique(doc, &pointer, "types", name, name.to_lowercase(), &mut variants, report);
         }
@@ -254,7 +336,12 @@ fn unique<'a>(
 ) {
     if let Some(first) = seen.get(&key) {
         let both = list(&[name, first]);
-        report.key(doc, pointer, format!("the {what} {both} have the same name in Rust"), "rename one of them".to_owned());
+        report.key(
+            doc,
+            pointer,
+            format!("the {what} {both} have the same name in Rust"),
+            "rename one of them".to_owned(),
+        );
     } else {
         seen.insert(key, name);
     }
@@ -263,10 +350,13 @@ fn unique<'a>(
 fn too_long(name: &str) -> Option<String> {
     let over = |length: usize, limit: usize| (length > limit).then_some((length, limit));
     if let Some((length, limit)) = over(MCP_PREFIX.len() + name.len(), MCP_LONGEST) {
-        return Some(format!("`{MCP_PREFIX}{name}` has {length} characters; clients take {limit}"));
+        return Some(format!(
+            "`{MCP_PREFIX}{name}` has {length} characters; clients take {limit}"
+        ));
     }
-    over(SERVER.len() + name.len(), SERVER_LONGEST)
-        .map(|(length, limit)| format!("`{SERVER}` and `{name}` have {length} characters together; some clients take {limit}"))
+    over(SERVER.len() + name.len(), SERVER_LONGEST).map(|(length, limit)| {
+        format!("`{SERVER}` and `{name}` have {length} characters together; some clients take {limit}")
+    })
 }
 
 /// `path:line:col`.
@@ -277,7 +367,9 @@ pub(super) fn spot(path: &str, place: Place) -> String {
 /// `^[a-z][a-z0-9_]*$`
 pub(super) fn is_snake(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// `^[A-Z][A-Za-z0-9]*$`
@@ -292,12 +384,16 @@ pub(super) fn is_reserved(name: &str) -> bool {
 
 fn is_kebab(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 fn is_tag(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
 }
 
 /// `^[a-z]+(\.[a-z_]+)+$`
@@ -314,8 +410,12 @@ fn is_event(name: &str) -> bool {
 }
 
 fn is_semver(version: &str) -> bool {
-    let (rest, build) = version.split_once('+').map_or((version, None), |(rest, build)| (rest, Some(build)));
-    let (core, pre) = rest.split_once('-').map_or((rest, None), |(core, pre)| (core, Some(pre)));
+    let (rest, build) = version
+        .split_once('+')
+        .map_or((version, None), |(rest, build)| (rest, Some(build)));
+    let (core, pre) = rest
+        .split_once('-')
+        .map_or((rest, None), |(core, pre)| (core, Some(pre)));
     let is_number = |part: &str| {
         !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
     };
@@ -323,7 +423,8 @@ fn is_semver(version: &str) -> bool {
     core.split('.').count() == 3
         && core.split('.').all(is_number)
         && pre.is_none_or(|pre| {
-            pre.split('.').all(|part| is_word(part) && (part.chars().any(|c| !c.is_ascii_digit()) || is_number(part)))
+            pre.split('.')
+                .all(|part| is_word(part) && (part.chars().any(|c| !c.is_ascii_digit()) || is_number(part)))
         })
         && build.is_none_or(|build| build.split('.').all(is_word))
 }
@@ -341,7 +442,9 @@ mod tests {
     fn forms_of_names() {
         assert!(is_snake("a_1") && !is_snake("_a") && !is_snake("A") && !is_snake(""));
         assert!(is_event("agent.todo_item") && is_event("a.b.c"));
-        assert!(!is_event("agent") && !is_event("agent.") && !is_event("a_b.c") && !is_event("a.B") && !is_event("a.__"));
+        assert!(
+            !is_event("agent") && !is_event("agent.") && !is_event("a_b.c") && !is_event("a.B") && !is_event("a.__")
+        );
         assert!(is_semver("1.0.0") && is_semver("1.0.0-rc.1+b.7") && is_semver("0.10.0"));
         assert!(!is_semver("1.0") && !is_semver("01.0.0") && !is_semver("1.0.0-") && !is_semver("1.0.0-01"));
         assert!(is_keyword("match") && is_keyword("self") && is_keyword("try") && !is_keyword("matches"));

@@ -27,16 +27,24 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             false => Unit::MayBe,
         };
         let read_allow = sandbox.read_allow.as_deref().unwrap_or_default();
-        for (key, texts) in
-            [("write_allow", &sandbox.write_allow[..]), ("raw_deny", &sandbox.raw_deny), ("read_allow", read_allow)]
-        {
+        for (key, texts) in [
+            ("write_allow", &sandbox.write_allow[..]),
+            ("raw_deny", &sandbox.raw_deny),
+            ("read_allow", read_allow),
+        ] {
             for (index, text) in texts.iter().enumerate() {
                 pattern(doc, &format!("/sandbox/{key}/{index}"), text, unit, report);
             }
         }
         for (tool, texts) in &sandbox.write_via {
             for (index, text) in texts.iter().enumerate() {
-                pattern(doc, &format!("{}/{index}", child("/sandbox/write_via", tool)), text, unit, report);
+                pattern(
+                    doc,
+                    &format!("{}/{index}", child("/sandbox/write_via", tool)),
+                    text,
+                    unit,
+                    report,
+                );
             }
         }
     }
@@ -62,7 +70,13 @@ fn pattern(doc: Doc<'_>, pointer: &str, text: &str, unit: Unit, report: &mut Rep
         Ok(pattern) => pattern,
         Err(error) => {
             let help = "specs/README.md shows the pattern language".to_owned();
-            report.inside(doc, pointer, error.offset, format!("`{text}` is no path pattern: {}", error.message), help);
+            report.inside(
+                doc,
+                pointer,
+                error.offset,
+                format!("`{text}` is no path pattern: {}", error.message),
+                help,
+            );
             return;
         }
     };

@@ -14,21 +14,20 @@ use crate::load::{AgentFile, Specs, ToolFile};
 use crate::model::{Kind, WriteEntry};
 
 pub(super) fn check(specs: &Specs, report: &mut Report) {
-    let mut tools: HashMap<&str, &ToolFile> = HashMap::new();
+    // A name that two tools have stands for neither.
+    let mut tools: HashMap<&str, Option<&ToolFile>> = HashMap::new();
     for tool in &specs.tools {
         let spec = &tool.file.spec;
-        if spec.tools.is_empty() {
-            tools.entry(&spec.handler).or_insert(tool);
-        }
-        for face in &spec.tools {
-            tools.entry(&face.name).or_insert(tool);
+        let own = spec.tools.is_empty().then_some(spec.handler.as_str());
+        for name in own.into_iter().chain(spec.tools.iter().map(|face| face.name.as_str())) {
+            tools.entry(name).and_modify(|tool| *tool = None).or_insert(Some(tool));
         }
     }
     for agent in &specs.agents {
         let spec = &agent.file.spec;
         let prover = Prover::new(agent, report);
         for (index, name) in spec.cli.tools.iter().enumerate() {
-            let Some(tool) = tools.get(name.as_str()) else { continue };
+            let Some(Some(tool)) = tools.get(name.as_str()) else { continue };
             if spec.cli.tools[..index].contains(name) {
                 continue;
             }
@@ -65,21 +64,32 @@ impl<'a> Prover<'a> {
         if !needed.iter().all(|pointer| report.is_sound(doc, pointer)) {
             return None;
         }
-        let state_key = if spec.needs_unit { format!("{}.{{unit_id}}", spec.name) } else { spec.name.clone() };
+        let state_key = if spec.needs_unit {
+            format!("{}.{{unit_id}}", spec.name)
+        } else {
+            spec.name.clone()
+        };
         let mut prover = Self {
             agent,
             doc,
             state_key,
             write_allow: Vec::new(),
         };
-        prover.write_allow = spec.sandbox.write_allow.iter().filter_map(|text| prover.bound(text)).collect();
+        prover.write_allow = spec
+            .sandbox
+            .write_allow
+            .iter()
+            .filter_map(|text| prover.bound(text))
+            .collect();
         Some(prover)
     }
 
     /// A pattern as it holds for this agent. The state key of an agent with a unit has a variable in it, so the variables
     /// are replaced in the text.
     fn bound(&self, text: &str) -> Option<Pattern> {
-        let text = text.replace("{state_key}", &self.state_key).replace("{agent}", &self.agent.file.spec.name);
+        let text = text
+            .replace("{state_key}", &self.state_key)
+            .replace("{agent}", &self.agent.file.spec.name);
         Pattern::parse(&text).ok()
     }
 
@@ -90,7 +100,14 @@ impl<'a> Prover<'a> {
             return;
         }
         let mut allowed = self.write_allow.clone();
-        allowed.extend(spec.sandbox.write_via.get(name).into_iter().flatten().filter_map(|text| self.bound(text)));
+        allowed.extend(
+            spec.sandbox
+                .write_via
+                .get(name)
+                .into_iter()
+                .flatten()
+                .filter_map(|text| self.bound(text)),
+        );
         for (index, entry) in tool.file.spec.effects.writes.iter().enumerate() {
             let at = write_pointer(index, entry);
             let (text, only) = match entry {
@@ -105,9 +122,15 @@ impl<'a> Prover<'a> {
                 continue;
             }
             let Some(pattern) = self.bound(text) else { continue };
-            let Err(witness) = covered_by(&pattern, &allowed) else { continue };
+            let Err(witness) = covered_by(&pattern, &allowed) else {
+                continue;
+            };
             let place = spot(&tool.file.path, tool.file.tree.value_place(&at));
-            let example = if witness.starts_with('(') { witness } else { format!("for example `{witness}`") };
+            let example = if witness.starts_with('(') {
+                witness
+            } else {
+                format!("for example `{witness}`")
+            };
             let message = format!(
                 "`{name}` writes `{text}` ({place}), which `{}` may not write: {example}",
                 spec.name

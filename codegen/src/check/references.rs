@@ -18,16 +18,31 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             let pointer = format!("/effects/events/{index}");
             let events = &specs.events.spec.events;
             if effects.events[..index].contains(name) {
-                report.value(doc, &pointer, format!("the event `{name}` is listed twice"), "remove one".to_owned());
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("the event `{name}` is listed twice"),
+                    "remove one".to_owned(),
+                );
             } else if !events.contains_key(name) && !report.may_exist("specs/events", name) {
                 let help = suggest(name, events.keys().map(String::as_str));
-                report.value(doc, &pointer, format!("there is no event `{name}` in `events.yaml`"), help);
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("there is no event `{name}` in `events.yaml`"),
+                    help,
+                );
             }
         }
         for (index, name) in effects.host.iter().enumerate() {
             if !HOST_EFFECTS.contains(&name.as_str()) {
                 let help = suggest(name, HOST_EFFECTS.iter().copied());
-                report.value(doc, &format!("/effects/host/{index}"), format!("`{name}` is no state of the machine"), help);
+                report.value(
+                    doc,
+                    &format!("/effects/host/{index}"),
+                    format!("`{name}` is no state of the machine"),
+                    help,
+                );
             }
         }
         for (index, entry) in effects.writes.iter().enumerate() {
@@ -35,7 +50,12 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             for (number, name) in entry.only.iter().enumerate() {
                 if !agents.contains(&name.as_str()) && !report.may_exist("specs/agents/", name) {
                     let pointer = format!("/effects/writes/{index}/only/{number}");
-                    report.value(doc, &pointer, format!("there is no agent `{name}`"), suggest(name, agents.iter().copied()));
+                    report.value(
+                        doc,
+                        &pointer,
+                        format!("there is no agent `{name}`"),
+                        suggest(name, agents.iter().copied()),
+                    );
                 }
             }
         }
@@ -48,7 +68,12 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
         for (index, name) in spec.cli.tools.iter().enumerate() {
             let pointer = format!("/cli/tools/{index}");
             if spec.cli.tools[..index].contains(name) {
-                report.value(doc, &pointer, format!("the tool `{name}` is granted twice"), "remove one".to_owned());
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("the tool `{name}` is granted twice"),
+                    "remove one".to_owned(),
+                );
             } else {
                 names.tool(doc, &pointer, name, report);
             }
@@ -59,7 +84,12 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
                 let message = format!("`{name}` is a tool of these specs, not of a host");
                 report.value(doc, &pointer, message, "grant it under `tools`".to_owned());
             } else if spec.cli.host_tools[..index].contains(name) {
-                report.value(doc, &pointer, format!("the tool `{name}` is granted twice"), "remove one".to_owned());
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("the tool `{name}` is granted twice"),
+                    "remove one".to_owned(),
+                );
             }
         }
         for name in spec.sandbox.write_via.keys() {
@@ -72,21 +102,44 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
                 report.key(doc, &pointer, message, format!("write `{tool}`"));
             } else {
                 let help = suggest(name, spec.cli.tools.iter().map(String::as_str));
-                report.key(doc, &pointer, format!("`{name}` is not among the tools granted to this agent"), help);
+                report.key(
+                    doc,
+                    &pointer,
+                    format!("`{name}` is not among the tools granted to this agent"),
+                    help,
+                );
             }
         }
-        for (key, others) in [("upstream", &spec.place.upstream), ("downstream", &spec.place.downstream)] {
+        for (key, others) in [
+            ("upstream", &spec.place.upstream),
+            ("downstream", &spec.place.downstream),
+        ] {
             for (index, name) in others.iter().enumerate() {
                 if name != "human" && !agents.contains(&name.as_str()) && !report.may_exist("specs/agents/", name) {
                     let pointer = format!("/devloop/{key}/{index}");
                     let known = agents.iter().copied().chain(["human"]);
-                    report.value(doc, &pointer, format!("there is no agent `{name}`"), suggest(name, known));
+                    report.value(
+                        doc,
+                        &pointer,
+                        format!("there is no agent `{name}`"),
+                        suggest(name, known),
+                    );
                 }
             }
         }
-        if let Some(site) = spec.sandbox.site.as_deref().filter(|site| !matches!(*site, "prd" | "sdd")) {
+        if let Some(site) = spec
+            .sandbox
+            .site
+            .as_deref()
+            .filter(|site| !matches!(*site, "prd" | "sdd"))
+        {
             let help = suggest(site, ["prd", "sdd"]);
-            report.value(doc, "/sandbox/site", format!("there is no document site `{site}`"), help);
+            report.value(
+                doc,
+                "/sandbox/site",
+                format!("there is no document site `{site}`"),
+                help,
+            );
         }
     }
 }

@@ -134,7 +134,10 @@ const FOREIGN: &[(&str, &str)] = &[
     ("$anchor", SHARED),
     ("$dynamicRef", SHARED),
     ("$comment", "write a YAML comment"),
-    ("format", "use `pattern`, or say it in `description` and check it in the handler"),
+    (
+        "format",
+        "use `pattern`, or say it in `description` and check it in the handler",
+    ),
     ("patternProperties", MAPS),
     ("propertyNames", MAPS),
     ("minProperties", HANDLER),
@@ -169,8 +172,18 @@ const HANDLER: &str = "say it in `description` and check it in the handler";
 
 /// Keywords that may stand beside `$ref`.
 const BESIDE_REF: &[&str] = &[
-    "$ref", "description", "default", "additionalProperties", "minItems", "maxItems", "uniqueItems", "minLength",
-    "maxLength", "pattern", "minimum", "maximum",
+    "$ref",
+    "description",
+    "default",
+    "additionalProperties",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minimum",
+    "maximum",
 ];
 
 /// What the call path adds to every payload.
@@ -209,10 +222,18 @@ impl<'a> Judge<'a> {
         let mut edges: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
         for name in specs.types.spec.types.keys() {
             let pointer = child("/types", name);
-            let Some(node) = doc.tree.pointer(&pointer) else { continue };
+            let Some(node) = doc.tree.pointer(&pointer) else {
+                continue;
+            };
             let schema = self.schema(doc, node, &pointer, Role::Shared, At::Type);
-            let out = self.references.iter().filter(|(at, ..)| at.starts_with(&format!("{pointer}/")) || *at == pointer);
-            edges.insert(name.clone(), out.map(|(at, target, ..)| (target.clone(), at.clone())).collect());
+            let out = self
+                .references
+                .iter()
+                .filter(|(at, ..)| at.starts_with(&format!("{pointer}/")) || *at == pointer);
+            edges.insert(
+                name.clone(),
+                out.map(|(at, target, ..)| (target.clone(), at.clone())).collect(),
+            );
             types.types.insert(name.clone(), schema);
         }
         let mut finished = HashSet::new();
@@ -246,7 +267,8 @@ impl<'a> Judge<'a> {
                 let mut circle: Vec<&str> = open[start..].iter().map(String::as_str).collect();
                 circle.push(target);
                 let message = format!("the type `{target}` contains itself: {}", circle.join(" → "));
-                let help = "types are written out where they are used; break the circle, for example by an id".to_owned();
+                let help =
+                    "types are written out where they are used; break the circle, for example by an id".to_owned();
                 self.report.key(self.shared, &child(at, "$ref"), message, help);
                 let below = at.strip_prefix(&child("/types", name)).unwrap_or_default();
                 if let Some(schema) = types.types.get_mut(name) {
@@ -270,12 +292,22 @@ impl<'a> Judge<'a> {
                 Closing::Closed => _ = schema.insert("additionalProperties".into(), json!(false)),
                 Closing::Open => _ = schema.shift_remove("additionalProperties"),
             }
-            let wanted = if role == Role::Input { Closing::Closed } else { Closing::Open };
+            let wanted = if role == Role::Input {
+                Closing::Closed
+            } else {
+                Closing::Open
+            };
             if role == Role::Shared {
                 continue;
             }
-            let Some(inner) = first_with_other_closing(&schema, wanted, "") else { continue };
-            let what = if inner.is_empty() { format!("`{name}`") } else { format!("`{name}` at `{inner}`") };
+            let Some(inner) = first_with_other_closing(&schema, wanted, "") else {
+                continue;
+            };
+            let what = if inner.is_empty() {
+                format!("`{name}`")
+            } else {
+                format!("`{name}` at `{inner}`")
+            };
             let (message, help) = match (wanted, inner.is_empty()) {
                 (Closing::Closed, true) => (
                     format!("{what} is an open object, inputs are closed"),
@@ -298,7 +330,10 @@ impl<'a> Judge<'a> {
                 && let Err(error) = validator.validate(&value)
             {
                 let at = error.instance_path().as_str().to_owned();
-                let message = format!("the default does not fit its own schema: {}", super::examples::reason(&error));
+                let message = format!(
+                    "the default does not fit its own schema: {}",
+                    super::examples::reason(&error)
+                );
                 self.report.value(doc, &format!("{pointer}{at}"), message, None);
             }
         }
@@ -311,7 +346,8 @@ impl<'a> Judge<'a> {
                 let schema = self.schema(doc, node, pointer, role, At::Root);
                 // What can be seen from the outside is judged; this is the last word on what cannot.
                 if let Err(error) = compile(&without_refs(&schema)) {
-                    self.report.key(doc, pointer, format!("this is no JSON Schema: {error}"), None);
+                    self.report
+                        .key(doc, pointer, format!("this is no JSON Schema: {error}"), None);
                 }
                 schema
             }
@@ -324,7 +360,10 @@ impl<'a> Judge<'a> {
         let mut clean = Map::new();
         let NodeKind::Map(entries) = &node.kind else {
             let (message, help) = match &node.kind {
-                NodeKind::Scalar(Value::Bool(_)) => ("a schema of `true` or `false` is outside the subset", "write `{ type: … }`"),
+                NodeKind::Scalar(Value::Bool(_)) => (
+                    "a schema of `true` or `false` is outside the subset",
+                    "write `{ type: … }`",
+                ),
                 _ => ("a schema is a map", "write `{ type: … }`"),
             };
             self.report.value(doc, pointer, message, help.to_owned());
@@ -349,13 +388,23 @@ impl<'a> Judge<'a> {
             let Some(word) = words.get(name) else { continue };
             if is_ref && !BESIDE_REF.contains(name) {
                 let message = format!("`{name}` cannot stand beside `$ref`");
-                self.report.key(doc, &word.pointer, message, format!("beside `$ref` go {}", list(&BESIDE_REF[1..])));
+                self.report.key(
+                    doc,
+                    &word.pointer,
+                    message,
+                    format!("beside `$ref` go {}", list(&BESIDE_REF[1..])),
+                );
             } else if let Some(kind) = kind.as_deref()
                 && !types.is_empty()
                 && !types.contains(&kind)
             {
                 let help = instead(name, kind);
-                self.report.key(doc, &word.pointer, format!("`{name}` says nothing about type `{kind}`"), help);
+                self.report.key(
+                    doc,
+                    &word.pointer,
+                    format!("`{name}` says nothing about type `{kind}`"),
+                    help,
+                );
             } else {
                 fitting.insert(name, word);
             }
@@ -367,7 +416,9 @@ impl<'a> Judge<'a> {
         if let Some(word) = fitting.get("uniqueItems") {
             match &word.node.kind {
                 NodeKind::Scalar(value @ Value::Bool(_)) => _ = clean.insert("uniqueItems".into(), value.clone()),
-                _ => self.report.value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", None),
+                _ => self
+                    .report
+                    .value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", None),
             }
         }
         if let Some(word) = fitting.get("items") {
@@ -380,7 +431,8 @@ impl<'a> Judge<'a> {
         self.object(doc, &fitting, pointer, role, at, kind.as_deref(), is_ref, &mut clean);
         if let Some(word) = fitting.get("default") {
             if at == At::Root {
-                self.report.key(doc, &word.pointer, "the root has no default", "remove it".to_owned());
+                self.report
+                    .key(doc, &word.pointer, "the root has no default", "remove it".to_owned());
             } else {
                 let value = word.node.to_value();
                 self.defaults.push((word.pointer.clone(), value.clone(), clean.clone()));
@@ -396,20 +448,30 @@ impl<'a> Judge<'a> {
         let is_known = |key: &str| KEYWORDS.iter().find(|(name, _)| *name == key).map(|(name, _)| *name);
         for entry in entries {
             let below = child(pointer, &entry.key);
-            let word = Word { node: &entry.value, pointer: below.clone() };
+            let word = Word {
+                node: &entry.value,
+                pointer: below.clone(),
+            };
             if let Some(name) = is_known(&entry.key) {
                 words.entry(name).or_insert(word);
             } else if let Some((name, help)) = FOREIGN.iter().find(|(name, _)| *name == entry.key) {
                 let message = format!("`{name}` is outside the portable subset of JSON Schema");
                 self.report.key(doc, &below, message, (*help).to_owned());
             } else {
-                let free = KEYWORDS.iter().map(|(name, _)| *name).filter(|name| entries.iter().all(|one| one.key != *name));
+                let free = KEYWORDS
+                    .iter()
+                    .map(|(name, _)| *name)
+                    .filter(|name| entries.iter().all(|one| one.key != *name));
                 let meant = nearest(&entry.key, free).and_then(is_known);
                 let help = match meant {
                     Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("known: {}", list(&KEYWORDS.iter().map(|(name, _)| *name).collect::<Vec<_>>())),
+                    None => format!(
+                        "known: {}",
+                        list(&KEYWORDS.iter().map(|(name, _)| *name).collect::<Vec<_>>())
+                    ),
                 };
-                self.report.key(doc, &below, format!("unknown keyword `{}`", entry.key), help);
+                self.report
+                    .key(doc, &below, format!("unknown keyword `{}`", entry.key), help);
                 if let Some(meant) = meant {
                     words.entry(meant).or_insert(word);
                 }
@@ -418,7 +480,14 @@ impl<'a> Judge<'a> {
         words
     }
 
-    fn description(&mut self, doc: Doc<'_>, words: &HashMap<&str, Word<'_>>, pointer: &str, at: At, clean: &mut Schema) {
+    fn description(
+        &mut self,
+        doc: Doc<'_>,
+        words: &HashMap<&str, Word<'_>>,
+        pointer: &str,
+        at: At,
+        clean: &mut Schema,
+    ) {
         let is_needed = matches!(at, At::Property | At::Type) && !words.contains_key("$ref");
         match words.get("description") {
             Some(word) => match word.node.as_str() {
@@ -435,7 +504,8 @@ impl<'a> Judge<'a> {
             None if is_needed => {
                 let (what, name) = (if at == At::Type { "type" } else { "property" }, last(pointer));
                 let help = "add `description`: what it is, for the model".to_owned();
-                self.report.key(doc, pointer, format!("the {what} `{name}` has no description"), help);
+                self.report
+                    .key(doc, pointer, format!("the {what} `{name}` has no description"), help);
             }
             None => {}
         }
@@ -453,12 +523,18 @@ impl<'a> Judge<'a> {
         clean: &mut Schema,
     ) -> Option<Option<String>> {
         let Some(name) = word.node.as_str() else {
-            self.report.value(doc, &word.pointer, "`$ref` names a shared type", "write `$ref: Name`".to_owned());
+            self.report.value(
+                doc,
+                &word.pointer,
+                "`$ref` names a shared type",
+                "write `$ref: Name`".to_owned(),
+            );
             return None;
         };
         if at == At::Root {
             let help = "write the object out; its fields may use `$ref`".to_owned();
-            self.report.key(doc, &word.pointer, "the root cannot be a reference", help);
+            self.report
+                .key(doc, &word.pointer, "the root cannot be a reference", help);
             return None;
         }
         let Some(target) = self.shared.tree.get("types").and_then(|types| types.get(name)) else {
@@ -466,7 +542,8 @@ impl<'a> Judge<'a> {
                 let all = self.shared.tree.get("types").map(Node::entries).unwrap_or_default();
                 let short = name.rsplit('/').next().unwrap_or(name);
                 let help = suggest(short, all.iter().map(|entry| entry.key.as_str()));
-                self.report.value(doc, &word.pointer, format!("there is no shared type `{name}`"), help);
+                self.report
+                    .value(doc, &word.pointer, format!("there is no shared type `{name}`"), help);
             }
             return None;
         };
@@ -476,7 +553,8 @@ impl<'a> Judge<'a> {
             None => Closing::Unsaid,
         };
         let pointer = word.pointer.rfind('/').map_or("", |cut| &word.pointer[..cut]);
-        self.references.push((pointer.to_owned(), name.to_owned(), role, closing));
+        self.references
+            .push((pointer.to_owned(), name.to_owned(), role, closing));
         clean.insert("$ref".into(), json!(name));
         let mut target = target;
         for _ in 0..32 {
@@ -514,7 +592,12 @@ impl<'a> Judge<'a> {
             Some(kind) if TYPES.contains(&kind) => {
                 if at == At::Root && kind != "object" {
                     let message = format!("the root is of type `{kind}`, clients take objects only");
-                    self.report.value(doc, &word.pointer, message, "write `type: object` with one property".to_owned());
+                    self.report.value(
+                        doc,
+                        &word.pointer,
+                        message,
+                        "write `type: object` with one property".to_owned(),
+                    );
                     return None;
                 }
                 clean.insert("type".into(), json!(kind));
@@ -525,13 +608,28 @@ impl<'a> Judge<'a> {
                 self.report.value(doc, &word.pointer, "there is no type `null`", help);
             }
             Some(kind) => {
-                self.report.value(doc, &word.pointer, format!("unknown type `{kind}`"), suggest(kind, TYPES.iter().copied()));
+                self.report.value(
+                    doc,
+                    &word.pointer,
+                    format!("unknown type `{kind}`"),
+                    suggest(kind, TYPES.iter().copied()),
+                );
             }
             None if matches!(word.node.kind, NodeKind::List(_)) => {
                 let help = "write one; instead of `null` leave the field optional".to_owned();
-                self.report.value(doc, &word.pointer, "a list of types is outside the portable subset", help);
+                self.report.value(
+                    doc,
+                    &word.pointer,
+                    "a list of types is outside the portable subset",
+                    help,
+                );
             }
-            None => self.report.value(doc, &word.pointer, "a type is a word", suggest("", TYPES.iter().copied())),
+            None => self.report.value(
+                doc,
+                &word.pointer,
+                "a type is a word",
+                suggest("", TYPES.iter().copied()),
+            ),
         }
         None
     }
@@ -546,16 +644,30 @@ impl<'a> Judge<'a> {
             let pascal: String = pascal_case(title).chars().filter(char::is_ascii_alphanumeric).collect();
             let help = is_pascal(&pascal).then(|| format!("write `{pascal}`"));
             let message = "a title is the name of the nested type in Rust, in Pascal case";
-            self.report.value(doc, &word.pointer, message, help.or_else(|| Some("write it like `TodoItem`".into())));
+            self.report.value(
+                doc,
+                &word.pointer,
+                message,
+                help.or_else(|| Some("write it like `TodoItem`".into())),
+            );
         } else if is_reserved(title) {
-            self.report.value(doc, &word.pointer, format!("the name `{title}` is taken in Rust"), "choose another".to_owned());
+            self.report.value(
+                doc,
+                &word.pointer,
+                format!("the name `{title}` is taken in Rust"),
+                "choose another".to_owned(),
+            );
         } else {
             clean.insert("title".into(), json!(title));
         }
     }
 
     fn bounds(&mut self, doc: Doc<'_>, words: &BTreeMap<&str, &Word<'_>>, kind: Option<&str>, clean: &mut Schema) {
-        for (low, high) in [("minItems", "maxItems"), ("minLength", "maxLength"), ("minimum", "maximum")] {
+        for (low, high) in [
+            ("minItems", "maxItems"),
+            ("minLength", "maxLength"),
+            ("minimum", "maximum"),
+        ] {
             for name in [low, high] {
                 let Some(word) = words.get(name) else { continue };
                 let value = word.node.to_value();
@@ -563,7 +675,10 @@ impl<'a> Judge<'a> {
                     (value.as_u64().is_none_or(|count| count > u64::from(u32::MAX)))
                         .then(|| format!("`{name}` is a whole number from 0 to {}", u32::MAX))
                 } else if kind == Some("integer") {
-                    value.as_i64().is_none().then(|| format!("`{name}` of an integer is a whole number that fits 64 bits with sign"))
+                    value
+                        .as_i64()
+                        .is_none()
+                        .then(|| format!("`{name}` of an integer is a whole number that fits 64 bits with sign"))
                 } else {
                     value.as_f64().is_none().then(|| format!("`{name}` is a number"))
                 };
@@ -591,7 +706,12 @@ impl<'a> Judge<'a> {
             return;
         };
         if items.is_empty() {
-            self.report.value(doc, &word.pointer, "an empty `enum` allows nothing", "list the allowed texts".to_owned());
+            self.report.value(
+                doc,
+                &word.pointer,
+                "an empty `enum` allows nothing",
+                "list the allowed texts".to_owned(),
+            );
             return;
         }
         let mut texts: Vec<&str> = Vec::new();
@@ -601,17 +721,24 @@ impl<'a> Judge<'a> {
             let at = format!("{}/{index}", word.pointer);
             let Some(text) = item.as_str() else {
                 is_whole = false;
-                self.report.value(doc, &at, "the words of an `enum` are texts", "put it in quotes".to_owned());
+                self.report.value(
+                    doc,
+                    &at,
+                    "the words of an `enum` are texts",
+                    "put it in quotes".to_owned(),
+                );
                 continue;
             };
             let variant = parts(text);
             if texts.contains(&text) {
-                self.report.value(doc, &at, format!("`{text}` is listed twice"), "remove one".to_owned());
+                self.report
+                    .value(doc, &at, format!("`{text}` is listed twice"), "remove one".to_owned());
                 continue;
             }
             if variant.is_empty() || variant == ["self"] {
                 let message = format!("`{text}` cannot be a name in Rust");
-                self.report.value(doc, &at, message, "use letters and digits".to_owned());
+                self.report
+                    .value(doc, &at, message, "use letters and digits".to_owned());
             } else if let Some(first) = variants.get(&variant) {
                 let message = format!("`{text}` and `{first}` are the same variant in Rust");
                 self.report.value(doc, &at, message, "rename one of them".to_owned());
@@ -628,10 +755,14 @@ impl<'a> Judge<'a> {
     fn pattern(&mut self, doc: Doc<'_>, words: &BTreeMap<&str, &Word<'_>>, clean: &mut Schema) {
         let Some(word) = words.get("pattern") else { return };
         let Some(text) = word.node.as_str() else {
-            self.report.value(doc, &word.pointer, "a pattern is a text", "put it in quotes".to_owned());
+            self.report
+                .value(doc, &word.pointer, "a pattern is a text", "put it in quotes".to_owned());
             return;
         };
-        let fault = self.patterns.entry(text.to_owned()).or_insert_with(|| pattern_fault(text));
+        let fault = self
+            .patterns
+            .entry(text.to_owned())
+            .or_insert_with(|| pattern_fault(text));
         match fault {
             None => _ = clean.insert("pattern".into(), json!(text)),
             Some(fault) => {
@@ -642,7 +773,10 @@ impl<'a> Judge<'a> {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the facts about one schema; a struct for one call would say no more")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the facts about one schema; a struct for one call would say no more"
+    )]
     fn object(
         &mut self,
         doc: Doc<'_>,
@@ -672,7 +806,12 @@ impl<'a> Judge<'a> {
             }
         } else if at == At::Root && kind == Some("object") {
             let help = "add `properties`, `{}` when there are none".to_owned();
-            self.report.key(doc, pointer, "the root has no `properties`, some clients drop such a tool", help);
+            self.report.key(
+                doc,
+                pointer,
+                "the root has no `properties`, some clients drop such a tool",
+                help,
+            );
         }
         self.required(doc, words, names.as_deref(), clean);
         self.additional(doc, words, pointer, role, at, names.is_some(), is_ref, clean);
@@ -681,18 +820,26 @@ impl<'a> Judge<'a> {
     fn property_name(&mut self, doc: Doc<'_>, name: &str, pointer: &str, role: Role, at: At) {
         if !is_snake(name) || name.len() > 64 {
             let help = "use lower-case letters, digits and `_`, beginning with a letter, at most 64".to_owned();
-            self.report.key(doc, pointer, format!("`{name}` is no name for a property"), help);
+            self.report
+                .key(doc, pointer, format!("`{name}` is no name for a property"), help);
         } else if at != At::Root {
         } else if role == Role::Output && name == "ok" {
             let help = "remove it: the call path adds `ok` to every answer".to_owned();
             self.report.key(doc, pointer, "an output does not declare `ok`", help);
         } else if role == Role::Payload && ADDED_TO_EVENTS.contains(&name) {
             let help = format!("remove it: {} are added to every event", list(ADDED_TO_EVENTS));
-            self.report.key(doc, pointer, format!("a payload does not declare `{name}`"), help);
+            self.report
+                .key(doc, pointer, format!("a payload does not declare `{name}`"), help);
         }
     }
 
-    fn required(&mut self, doc: Doc<'_>, words: &BTreeMap<&str, &Word<'_>>, names: Option<&[&str]>, clean: &mut Schema) {
+    fn required(
+        &mut self,
+        doc: Doc<'_>,
+        words: &BTreeMap<&str, &Word<'_>>,
+        names: Option<&[&str]>,
+        clean: &mut Schema,
+    ) {
         let Some(word) = words.get("required") else { return };
         let NodeKind::List(items) = &word.node.kind else {
             let help = "list the names of the required fields".to_owned();
@@ -703,25 +850,31 @@ impl<'a> Judge<'a> {
         for (index, item) in items.iter().enumerate() {
             let at = format!("{}/{index}", word.pointer);
             let Some(name) = item.as_str() else {
-                self.report.value(doc, &at, "`required` lists names", "put it in quotes".to_owned());
+                self.report
+                    .value(doc, &at, "`required` lists names", "put it in quotes".to_owned());
                 continue;
             };
             if kept.contains(&name) {
-                self.report.value(doc, &at, format!("`{name}` is listed twice"), "remove one".to_owned());
+                self.report
+                    .value(doc, &at, format!("`{name}` is listed twice"), "remove one".to_owned());
             } else if let Some(names) = names
                 && !names.contains(&name)
             {
                 let help = suggest(name, names.iter().copied());
-                self.report.value(doc, &at, format!("there is no property `{name}`"), help);
+                self.report
+                    .value(doc, &at, format!("there is no property `{name}`"), help);
             } else if names.is_none() && !words.contains_key("properties") {
                 let help = "declare it under `properties`".to_owned();
-                self.report.value(doc, &at, format!("there is no property `{name}`"), help);
+                self.report
+                    .value(doc, &at, format!("there is no property `{name}`"), help);
             } else {
                 kept.push(name);
                 let default = names.and_then(|_| {
                     let properties = words.get("properties")?;
                     let property = properties.node.get(name)?;
-                    property.get("default").map(|_| child(&child(&properties.pointer, name), "default"))
+                    property
+                        .get("default")
+                        .map(|_| child(&child(&properties.pointer, name), "default"))
                 });
                 if let Some(default) = default {
                     let message = format!("`{name}` is required, its default would never be used");
@@ -735,7 +888,10 @@ impl<'a> Judge<'a> {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the facts about one schema; a struct for one call would say no more")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the facts about one schema; a struct for one call would say no more"
+    )]
     fn additional(
         &mut self,
         doc: Doc<'_>,
@@ -751,7 +907,8 @@ impl<'a> Judge<'a> {
         let Some(word) = words.get(key) else {
             if has_properties && role == Role::Input {
                 let help = "add `additionalProperties: false`".to_owned();
-                self.report.key(doc, pointer, "the object is open, inputs are closed", help);
+                self.report
+                    .key(doc, pointer, "the object is open, inputs are closed", help);
                 clean.insert(key.into(), json!(false));
             }
             return;
@@ -761,10 +918,16 @@ impl<'a> Judge<'a> {
             NodeKind::Scalar(Value::Bool(false)) => {
                 if !has_properties && !words.contains_key("properties") && at != At::Root {
                     let help = "add `properties`, or leave `additionalProperties` out for a free object".to_owned();
-                    self.report.key(doc, &word.pointer, "a closed object without properties is always empty", help);
+                    self.report.key(
+                        doc,
+                        &word.pointer,
+                        "a closed object without properties is always empty",
+                        help,
+                    );
                 } else if has_properties && !matches!(role, Role::Input | Role::Shared) {
                     let help = "remove it: a field added later must not break a reader".to_owned();
-                    self.report.key(doc, &word.pointer, "the object is closed, only inputs are", help);
+                    self.report
+                        .key(doc, &word.pointer, "the object is closed, only inputs are", help);
                 } else {
                     clean.insert(key.into(), json!(false));
                 }
@@ -772,24 +935,32 @@ impl<'a> Judge<'a> {
             NodeKind::Scalar(Value::Bool(true)) => {
                 if has_properties && role == Role::Input {
                     let help = "write `additionalProperties: false`".to_owned();
-                    self.report.value(doc, &word.pointer, "the object is open, inputs are closed", help);
+                    self.report
+                        .value(doc, &word.pointer, "the object is open, inputs are closed", help);
                     clean.insert(key.into(), json!(false));
                 }
             }
             NodeKind::Map(_) if has_properties || is_ref => {
                 let help = "put the free keys into an object of their own".to_owned();
-                self.report.key(doc, &word.pointer, "an object has either fixed or free keys", help);
+                self.report
+                    .key(doc, &word.pointer, "an object has either fixed or free keys", help);
             }
             NodeKind::Map(_) => {
                 let schema = self.schema(doc, word.node, &word.pointer, role, At::Entry);
                 if let Some(kind @ ("object" | "array")) = schema.get("type").and_then(Value::as_str) {
-                    let message = format!("the values of a map are of type `{kind}`, only texts, numbers and flags can be");
+                    let message =
+                        format!("the values of a map are of type `{kind}`, only texts, numbers and flags can be");
                     let help = "use an array of objects that carry their key".to_owned();
                     self.report.value(doc, &word.pointer, message, help);
                 }
                 clean.insert(key.into(), Value::Object(schema));
             }
-            _ => self.report.value(doc, &word.pointer, "`additionalProperties` is `true`, `false` or a schema", None),
+            _ => self.report.value(
+                doc,
+                &word.pointer,
+                "`additionalProperties` is `true`, `false` or a schema",
+                None,
+            ),
         }
     }
 }
@@ -839,8 +1010,16 @@ impl<'a> RustNames<'a> {
         let title = schema.get("title").and_then(Value::as_str);
         let name = title.unwrap_or(derived);
         if title.is_some() || schema.contains_key("properties") || schema.contains_key("enum") {
-            let at = if title.is_some() { child(pointer, "title") } else { pointer.to_owned() };
-            let place = if title.is_some() { doc.tree.value_place(&at) } else { doc.tree.key_place(&at) };
+            let at = if title.is_some() {
+                child(pointer, "title")
+            } else {
+                pointer.to_owned()
+            };
+            let place = if title.is_some() {
+                doc.tree.value_place(&at)
+            } else {
+                doc.tree.key_place(&at)
+            };
             let shape = shape(schema);
             let is_root = matches!(name, "Input" | "Output" | "Failure");
             if is_root || (self.types.types.contains_key(name) && (title.is_some() || self.scope == Scope::Types)) {
@@ -850,7 +1029,8 @@ impl<'a> RustNames<'a> {
             } else {
                 match self.seen.get(name) {
                     Some((line, other)) if *other != shape => {
-                        let message = format!("two different nested types are called `{name}`, the first in line {line}");
+                        let message =
+                            format!("two different nested types are called `{name}`, the first in line {line}");
                         report.at(doc, &at, place, message, "give one of them another `title`".to_owned());
                     }
                     Some(_) => {}
@@ -884,7 +1064,11 @@ struct PatternFault {
 /// Judges a regular expression: what engines read differently is refused, then two of them compile it.
 fn pattern_fault(text: &str) -> Option<PatternFault> {
     let fault = |offset: usize, message: String, help: &'static str| {
-        Some(PatternFault { offset, message, help: Some(help) })
+        Some(PatternFault {
+            offset,
+            message,
+            help: Some(help),
+        })
     };
     let bytes = text.as_bytes();
     let mut in_class = false;
@@ -898,10 +1082,18 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
                         return fault(at, format!("`{}` is not ECMAScript", &rest[..2]), "write `^` and `$`");
                     }
                     Some(b'p' | b'P') => {
-                        return fault(at, format!("`{}` differs between engines", &rest[..2]), "write the characters out: `[a-z]`");
+                        return fault(
+                            at,
+                            format!("`{}` differs between engines", &rest[..2]),
+                            "write the characters out: `[a-z]`",
+                        );
                     }
                     Some(b'1'..=b'9' | b'k') => {
-                        return fault(at, "back references are outside the portable subset".into(), "check it in the handler");
+                        return fault(
+                            at,
+                            "back references are outside the portable subset".into(),
+                            "check it in the handler",
+                        );
                     }
                     _ => {}
                 }
@@ -916,7 +1108,11 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
             b'[' => in_class = true,
             b']' => in_class = false,
             b'&' if in_class && rest.starts_with("&&") => {
-                return fault(at, "`&&` inside a class differs between engines".into(), "write `&` once");
+                return fault(
+                    at,
+                    "`&&` inside a class differs between engines".into(),
+                    "write `&` once",
+                );
             }
             b'(' if !in_class && rest.starts_with("(?") && !rest.starts_with("(?:") => {
                 let what = match () {
@@ -925,7 +1121,11 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
                     () if rest.starts_with("(?<") || rest.starts_with("(?P") => "a named group",
                     () => "a flag",
                 };
-                return fault(at, format!("{what} is outside the portable subset"), "use `(…)` or `(?:…)`, or check it in the handler");
+                return fault(
+                    at,
+                    format!("{what} is outside the portable subset"),
+                    "use `(…)` or `(?:…)`, or check it in the handler",
+                );
             }
             _ => {}
         }
@@ -935,7 +1135,11 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
         }
     }
     let unreadable = |error: String| {
-        Some(PatternFault { offset: 0, message: format!("the pattern does not compile: {error}"), help: None })
+        Some(PatternFault {
+            offset: 0,
+            message: format!("the pattern does not compile: {error}"),
+            help: None,
+        })
     };
     if let Err(error) = regress::Regex::with_flags(text, "u") {
         return unreadable(error.to_string());
@@ -950,10 +1154,26 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
 fn instead(name: &str, kind: &str) -> Option<String> {
     let is_low = name.starts_with("min");
     let other = match (name, kind) {
-        ("minimum" | "maximum" | "minItems" | "maxItems", "string") => if is_low { "minLength" } else { "maxLength" },
-        ("minimum" | "maximum" | "minLength" | "maxLength", "array") => if is_low { "minItems" } else { "maxItems" },
+        ("minimum" | "maximum" | "minItems" | "maxItems", "string") => {
+            if is_low {
+                "minLength"
+            } else {
+                "maxLength"
+            }
+        }
+        ("minimum" | "maximum" | "minLength" | "maxLength", "array") => {
+            if is_low {
+                "minItems"
+            } else {
+                "maxItems"
+            }
+        }
         ("minItems" | "maxItems" | "minLength" | "maxLength", "integer" | "number") => {
-            if is_low { "minimum" } else { "maximum" }
+            if is_low {
+                "minimum"
+            } else {
+                "maximum"
+            }
         }
         ("enum", "integer") => return Some("use `minimum` and `maximum`, or texts".into()),
         ("enum" | "pattern", "array") => return Some(format!("put `{name}` into `items`")),
@@ -989,7 +1209,11 @@ fn first_with_other_closing(schema: &Schema, wanted: Closing, pointer: &str) -> 
     if schema.contains_key("properties") && closing != wanted {
         return Some(pointer.to_owned());
     }
-    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let properties = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let items = schema.get("items").map(|items| ("*", items));
     properties
         .map(|(name, sub)| (name.as_str(), sub))
@@ -1022,7 +1246,12 @@ fn without_refs(schema: &Schema) -> Schema {
 }
 
 fn last(pointer: &str) -> String {
-    pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~")
+    pointer
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .replace("~1", "/")
+        .replace("~0", "~")
 }
 
 #[cfg(test)]
@@ -1031,8 +1260,20 @@ mod tests {
 
     #[test]
     fn patterns_that_engines_read_alike() {
-        for text in [r"^step-\d{3}$", r"\S", r"^(?:a|b)+$", r"[\[\]a-z]", r"^[^\s/]{1,9}$", "文", r"\\A"] {
-            assert!(pattern_fault(text).is_none(), "{text}: {}", pattern_fault(text).unwrap().message);
+        for text in [
+            r"^step-\d{3}$",
+            r"\S",
+            r"^(?:a|b)+$",
+            r"[\[\]a-z]",
+            r"^[^\s/]{1,9}$",
+            "文",
+            r"\\A",
+        ] {
+            assert!(
+                pattern_fault(text).is_none(),
+                "{text}: {}",
+                pattern_fault(text).unwrap().message
+            );
         }
         for (text, offset, part) in [
             (r"\Aab", 0, "ECMAScript"),

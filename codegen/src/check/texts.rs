@@ -34,7 +34,13 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             }
         }
         for (index, example) in spec.examples.iter().enumerate() {
-            filled(doc, &format!("/examples/{index}/title"), &example.title, "a title", report);
+            filled(
+                doc,
+                &format!("/examples/{index}/title"),
+                &example.title,
+                "a title",
+                report,
+            );
         }
         length(specs, tool, report);
         translations(doc, &spec.i18n, report);
@@ -47,18 +53,34 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
         filled(doc, "/type", &spec.kind, "a type", report);
         filled(doc, "/devloop/loop", &spec.place.level, "a level such as `L3`", report);
         filled(doc, "/cli/model", &spec.cli.model, "a model", report);
-        filled(doc, "/cli/system_prompt_file", &spec.cli.system_prompt_file, "a path", report);
+        filled(
+            doc,
+            "/cli/system_prompt_file",
+            &spec.cli.system_prompt_file,
+            "a path",
+            report,
+        );
         filled(doc, "/sandbox/cwd", &spec.sandbox.cwd, "a path", report);
         translations(doc, &spec.i18n, report);
     }
     for (name, event) in &specs.events.spec.events {
-        sentence(specs.events.doc(), &child(&child("/events", name), "summary"), &event.summary, report);
+        sentence(
+            specs.events.doc(),
+            &child(&child("/events", name), "summary"),
+            &event.summary,
+            report,
+        );
     }
 }
 
 fn filled(doc: Doc<'_>, pointer: &str, text: &str, what: &str, report: &mut Report) {
     if text.trim().is_empty() {
-        report.value(doc, pointer, format!("the text is empty, {what} is expected"), "write it, or leave an optional key out".to_owned());
+        report.value(
+            doc,
+            pointer,
+            format!("the text is empty, {what} is expected"),
+            "write it, or leave an optional key out".to_owned(),
+        );
     }
 }
 
@@ -68,7 +90,12 @@ fn sentence(doc: Doc<'_>, pointer: &str, text: &str, report: &mut Report) {
     if text.is_empty() {
         filled(doc, pointer, text, "one sentence", report);
     } else if !text.ends_with(['.', '。']) {
-        report.value(doc, pointer, "the sentence does not end with a full stop", "end it with `.`".to_owned());
+        report.value(
+            doc,
+            pointer,
+            "the sentence does not end with a full stop",
+            "end it with `.`".to_owned(),
+        );
     } else if text.contains('\n') || sentences(text) > 1 {
         let help = "keep the first sentence here and put the rest into `details`".to_owned();
         report.value(doc, pointer, "one sentence is expected, these are several", help);
@@ -79,8 +106,14 @@ fn sentence(doc: Doc<'_>, pointer: &str, text: &str, report: &mut Report) {
 /// otherwise.
 fn sentences(text: &str) -> usize {
     let chars: Vec<char> = text.chars().collect();
-    let latin = chars.windows(3).filter(|w| matches!(w[0], '.' | '!' | '?') && w[1] == ' ' && w[2].is_uppercase()).count();
-    let wide = chars.windows(2).filter(|w| matches!(w[0], '。' | '!' | '?') && !w[1].is_whitespace()).count();
+    let latin = chars
+        .windows(3)
+        .filter(|w| matches!(w[0], '.' | '!' | '?') && w[1] == ' ' && w[2].is_uppercase())
+        .count();
+    let wide = chars
+        .windows(2)
+        .filter(|w| matches!(w[0], '。' | '!' | '?') && !w[1].is_whitespace())
+        .count();
     1 + latin + wide
 }
 
@@ -113,21 +146,30 @@ fn translations(doc: Doc<'_>, i18n: &IndexMap<String, Translation>, report: &mut
     for (tag, translation) in i18n {
         let pointer = child("/i18n", tag);
         if !is_language_tag(tag) {
-            let help = "write a language, a script when it matters, and a region: `de`, `zh-CN`, `zh-Hant-TW`".to_owned();
+            let help =
+                "write a language, a script when it matters, and a region: `de`, `zh-CN`, `zh-Hant-TW`".to_owned();
             report.key(doc, &pointer, format!("`{tag}` is no language tag"), help);
         } else if tag == "en" || tag.starts_with("en-") {
             let help = "the keys of the spec itself are in English".to_owned();
             report.key(doc, &pointer, "English needs no translation", help);
         }
         filled(doc, &child(&pointer, "title"), &translation.title, "a title", report);
-        filled(doc, &child(&pointer, "summary"), &translation.summary, "one sentence", report);
+        filled(
+            doc,
+            &child(&pointer, "summary"),
+            &translation.summary,
+            "one sentence",
+            report,
+        );
     }
 }
 
 /// The form of BCP 47 that locales use: language, script, region.
 fn is_language_tag(tag: &str) -> bool {
     let mut parts = tag.split('-').peekable();
-    let is_language = parts.next().is_some_and(|part| matches!(part.len(), 2 | 3) && part.chars().all(|c| c.is_ascii_lowercase()));
+    let is_language = parts
+        .next()
+        .is_some_and(|part| matches!(part.len(), 2 | 3) && part.chars().all(|c| c.is_ascii_lowercase()));
     let is_script = |part: &&str| {
         part.len() == 4
             && part.starts_with(|c: char| c.is_ascii_uppercase())
