@@ -63,7 +63,7 @@ pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
         underscored_numbers_as_strings: true,
         duplicate_keys: serde_yaml::DuplicateKeyPolicy::PassThrough,
         merge_keys: serde_yaml::options::MergeKeyPolicy::Error,
-        budget: serde_yaml::budget! { max_nodes: 100_000, max_aliases: 0, max_depth: 64 },
+        budget: serde_yaml::budget! { max_nodes: 100_000, max_aliases: 0, max_depth: 32 },
     };
     // A file checked out with CRLF must give the same bytes, so block texts may not keep the `\r`.
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
@@ -74,9 +74,12 @@ pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
             let message = error.without_snippet().to_string();
             // The place stands in front already.
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-            let help = message
-                .contains("Aliases")
-                .then(|| "write the value out: specs have no anchors".to_owned());
+            let help = match () {
+                () if message.contains("Aliases") => Some("write the value out: specs have no anchors"),
+                () if message.contains("mapping values are not allowed") => Some("a text with `: ` in it needs quotes"),
+                () => None,
+            };
+            let help = help.map(str::to_owned);
             Diagnostic {
                 path: path.to_owned(),
                 line: place.line,
