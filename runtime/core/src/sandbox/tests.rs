@@ -456,7 +456,7 @@ impl Trap {
         fs::write(outside.join("hard.txt"), "shared").unwrap();
         fs::hard_link(outside.join("hard.txt"), project.join("hard.txt")).unwrap();
         fs::hard_link(outside.join("hard.txt"), project.join("dir/hard.txt")).unwrap();
-        for file in ["file.txt", "dir/file.txt", "readme.md", "cafe\u{301}"] {
+        for file in ["file.txt", "dir/file.txt", "trap-readme.md", "cafe\u{301}"] {
             fs::write(project.join(file), "inside").unwrap();
         }
         for parent in ["", "dir", "deep/er"] {
@@ -503,6 +503,7 @@ impl Trap {
     }
 }
 
+/// Names that exist in no real place: were the sandbox broken, `root` and `cwd` would lead to the machine itself.
 const NASTY: &[&str] = &[
     "..",
     ".",
@@ -525,8 +526,8 @@ const NASTY: &[&str] = &[
     "secret.txt",
     "outside",
     "project",
-    "readme.md",
-    "README.MD",
+    "trap-readme.md",
+    "TRAP-README.MD",
     "Dir",
     "caf\u{e9}",
     "cafe\u{301}",
@@ -540,7 +541,7 @@ const NASTY: &[&str] = &[
     "tmp",
     "proc",
     "self",
-    "new",
+    "trap-new",
     "%2e%2e",
     "...",
     "\n",
