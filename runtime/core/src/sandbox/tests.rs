@@ -219,7 +219,7 @@ fn secrets_and_version_control_are_not_read() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "secret").unwrap();
         assert!(
-            cause(sandbox.read(&rel(path), LIMIT).unwrap_err()).contains("not readable"),
+            cause(sandbox.read(&rel(path), LIMIT).unwrap_err()).contains("reading it is refused"),
             "{path}"
         );
         assert!(sandbox.exists(&rel(path)).is_err(), "{path}");

@@ -42,7 +42,7 @@ fn journal(store: &Store) -> Journal {
     Journal::new(store.clone(), rel("agent-state/j.ndjson"), "j", Durability::Cached)
 }
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// Runs one ignored test of this file in another process.
 fn child(test: &str, dir: &Path, number: usize) -> Child {
