@@ -120,7 +120,8 @@ impl Sandbox {
     /// # Errors
     /// [`FsError::Denied`].
     pub fn check_read(&self, path: &RelPath) -> Result<(), FsError> {
-        self.judge_read(path, self.read.iter().any(|pattern| pattern.matches(path.as_str())))
+        let allowed = self.read.iter().any(|pattern| pattern.matches(path.as_str()));
+        self.judge_read(path, allowed, &[path.as_str()])
     }
 
     /// Reads a file of at most `limit` bytes; `None` when there is none. 3 system calls and the reading.
@@ -157,7 +158,8 @@ impl Sandbox {
     /// Refused, or an error of the system.
     pub fn list(&self, dir: &RelPath) -> Result<Option<Vec<Entry>>, FsError> {
         let allowed = |pattern: &Pattern| pattern.matches(dir.as_str()) || pattern.may_match_below(dir.as_str());
-        self.judge_read(dir, self.read.iter().any(allowed))?;
+        let within = format!("{dir}/x");
+        self.judge_read(dir, self.read.iter().any(allowed), &[dir.as_str(), &within])?;
         self.named(self.project.list(Some(dir)))
     }
 
@@ -264,18 +266,18 @@ impl Sandbox {
         }
     }
 
-    fn judge_read(&self, path: &RelPath, allowed: bool) -> Result<(), FsError> {
-        let lower = path.as_str().to_lowercase();
-        let below = format!("{lower}/x");
+    /// `probes` are paths of which none may be denied: the path, or something in it when it is listed.
+    fn judge_read(&self, path: &RelPath, allowed: bool, probes: &[&str]) -> Result<(), FsError> {
         let denied = |pattern: &&Pattern| {
-            pattern.matches(path.as_str())
-                || pattern.matches(&lower)
-                || (pattern.text().ends_with("/**") && pattern.matches(&below))
+            probes.iter().any(|probe| {
+                let upper = probe.contains(char::is_uppercase);
+                pattern.matches(probe) || (upper && pattern.matches(&probe.to_lowercase()))
+            })
         };
         let cause = match self.read_deny.iter().find(denied) {
-            Some(pattern) => format!("`{pattern}` is not readable: secrets and version control stay closed"),
+            Some(pattern) => format!("reading it is refused: `{pattern}` keeps secrets and version control closed"),
             None if allowed => return Ok(()),
-            None => "it is not among the paths that this agent may read".to_owned(),
+            None => "reading it is refused: it is not among the paths that this agent may read".to_owned(),
         };
         Err(FsError::denied(path, cause).by(&self.agent))
     }
