@@ -38,7 +38,11 @@ pub struct Face<'a> {
 
 /// The faces of every handler, sorted by name.
 pub fn faces(specs: &Specs) -> Vec<Face<'_>> {
-    let mut faces: Vec<_> = specs.tools.iter().flat_map(|tool| faces_of(tool, &specs.types.spec)).collect();
+    let mut faces: Vec<_> = specs
+        .tools
+        .iter()
+        .flat_map(|tool| faces_of(tool, &specs.types.spec))
+        .collect();
     faces.sort_by(|a, b| a.name.cmp(b.name));
     faces
 }
@@ -121,7 +125,10 @@ pub fn map_subschemas(schema: &Schema, f: &mut dyn FnMut(&Schema) -> Schema) -> 
                 properties
                     .iter()
                     .map(|(name, sub)| {
-                        (name.clone(), sub.as_object().map_or_else(|| sub.clone(), |sub| Value::Object(f(sub))))
+                        (
+                            name.clone(),
+                            sub.as_object().map_or_else(|| sub.clone(), |sub| Value::Object(f(sub))),
+                        )
                     })
                     .collect(),
             ),
@@ -143,7 +150,10 @@ fn without_titles(schema: &Schema) -> Schema {
 fn published_output(output: &Schema) -> Schema {
     let mut output = without_titles(output);
     let mut properties = Map::new();
-    properties.insert("ok".into(), json!({ "type": "boolean", "description": "Always true in a success." }));
+    properties.insert(
+        "ok".into(),
+        json!({ "type": "boolean", "description": "Always true in a success." }),
+    );
     if let Some(Value::Object(own)) = output.get("properties") {
         properties.extend(own.clone());
     }
@@ -166,7 +176,13 @@ fn face_input(input: &Schema, gone: &[&str], require: &[String]) -> Schema {
         _ => Vec::new(),
     };
     required.retain(|name| name.as_str().is_none_or(|name| !gone.contains(&name)));
-    required.extend(require.iter().map(|name| json!(name)).filter(|name| !required.contains(name)).collect::<Vec<_>>());
+    required.extend(
+        require
+            .iter()
+            .map(|name| json!(name))
+            .filter(|name| !required.contains(name))
+            .collect::<Vec<_>>(),
+    );
     if !required.is_empty() || input.contains_key("required") {
         input.insert("required".into(), Value::Array(required));
     }
@@ -221,17 +237,30 @@ fn description(spec: &ToolSpec, summary: &str, details: Option<&str>, gone: &[&s
 /// A rule as a sentence for the model; `None` when the face lacks one of its fields.
 fn rule_sentence(rule: &RuleSpec, gone: &[&str]) -> Option<String> {
     let has = |name: &String| !gone.contains(&name.as_str());
-    let list = |fields: &[String]| fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
+    let list = |fields: &[String]| {
+        fields
+            .iter()
+            .map(|field| format!("`{field}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     match rule {
-        RuleSpec::ExactlyOneOf(fields) => {
-            fields.iter().all(has).then(|| format!("Give exactly one of {}.", list(fields)))
-        }
-        RuleSpec::AtMostOneOf(fields) => {
-            fields.iter().all(has).then(|| format!("Give at most one of {}.", list(fields)))
-        }
+        RuleSpec::ExactlyOneOf(fields) => fields
+            .iter()
+            .all(has)
+            .then(|| format!("Give exactly one of {}.", list(fields))),
+        RuleSpec::AtMostOneOf(fields) => fields
+            .iter()
+            .all(has)
+            .then(|| format!("Give at most one of {}.", list(fields))),
         RuleSpec::RequiredIf(rule) => (has(&rule.field) && has(&rule.when)).then(|| {
             let values: Vec<String> = rule.is.iter().map(ToString::to_string).collect();
-            format!("`{}` is required when `{}` is {}.", rule.field, rule.when, values.join(" or "))
+            format!(
+                "`{}` is required when `{}` is {}.",
+                rule.field,
+                rule.when,
+                values.join(" or ")
+            )
         }),
     }
 }
@@ -261,7 +290,10 @@ pub fn timeout_ms(text: &str) -> Option<u64> {
 fn sentence_case(name: &str) -> String {
     let text = name.replace('_', " ");
     let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+    chars
+        .next()
+        .map(|first| first.to_uppercase().collect::<String>() + chars.as_str())
+        .unwrap_or_default()
 }
 
 /// `write_todolist` as `WriteTodolist`: how a handler, a type or a variant is called in Rust.
@@ -270,7 +302,10 @@ pub fn pascal_case(name: &str) -> String {
         .filter(|part| !part.is_empty())
         .map(|part| {
             let mut chars = part.chars();
-            chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str()).unwrap_or_default()
+            chars
+                .next()
+                .map(|first| first.to_ascii_uppercase().to_string() + chars.as_str())
+                .unwrap_or_default()
         })
         .collect()
 }
@@ -281,13 +316,21 @@ mod tests {
 
     #[test]
     fn times_have_a_unit_and_are_not_zero() {
-        assert_eq!([timeout_ms("10s"), timeout_ms("500ms"), timeout_ms("2m")], [Some(10_000), Some(500), Some(120_000)]);
-        assert_eq!([timeout_ms("10"), timeout_ms("s"), timeout_ms("0s"), timeout_ms("1h")], [None; 4]);
+        assert_eq!(
+            [timeout_ms("10s"), timeout_ms("500ms"), timeout_ms("2m")],
+            [Some(10_000), Some(500), Some(120_000)]
+        );
+        assert_eq!(
+            [timeout_ms("10"), timeout_ms("s"), timeout_ms("0s"), timeout_ms("1h")],
+            [None; 4]
+        );
     }
 
     #[test]
     fn a_property_called_items_is_no_schema_of_items() {
-        let types = TypesSpec { types: [("Id".into(), json!({"type": "string"}).as_object().unwrap().clone())].into() };
+        let types = TypesSpec {
+            types: [("Id".into(), json!({"type": "string"}).as_object().unwrap().clone())].into(),
+        };
         let schema = json!({"properties": {"items": {"$ref": "Id"}}, "default": {"$ref": "Id"}});
         let inlined = inline(schema.as_object().unwrap(), &types);
         assert_eq!(

@@ -63,18 +63,31 @@ pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
         underscored_numbers_as_strings: true,
         duplicate_keys: serde_yaml::DuplicateKeyPolicy::PassThrough,
         merge_keys: serde_yaml::options::MergeKeyPolicy::Error,
-        budget: serde_yaml::budget! { max_nodes: 100_000, max_aliases: 0, max_depth: 64 },
+        budget: serde_yaml::budget! { max_nodes: 100_000, max_aliases: 0, max_depth: 32 },
     };
     // A file checked out with CRLF must give the same bytes, so block texts may not keep the `\r`.
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-    serde_yaml::from_str_with_options::<Spanned<Raw>>(&text, options).map(node).map_err(|error| {
-        let place = error.location().map(place).unwrap_or_default();
-        let message = error.without_snippet().to_string();
-        // The place stands in front already.
-        let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-        let help = message.contains("Aliases").then(|| "write the value out: specs have no anchors".to_owned());
-        Diagnostic { path: path.to_owned(), line: place.line, column: place.column, message, help }
-    })
+    serde_yaml::from_str_with_options::<Spanned<Raw>>(&text, options)
+        .map(node)
+        .map_err(|error| {
+            let place = error.location().map(place).unwrap_or_default();
+            let message = error.without_snippet().to_string();
+            // The place stands in front already.
+            let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
+            let help = match () {
+                () if message.contains("Aliases") => Some("write the value out: specs have no anchors"),
+                () if message.contains("mapping values are not allowed") => Some("a text with `: ` in it needs quotes"),
+                () => None,
+            };
+            let help = help.map(str::to_owned);
+            Diagnostic {
+                path: path.to_owned(),
+                line: place.line,
+                column: place.column,
+                message,
+                help,
+            }
+        })
 }
 
 impl Node {
@@ -144,7 +157,8 @@ impl Node {
 
     /// Where the value at a JSON Pointer begins, or its nearest existing ancestor.
     pub fn value_place(&self, pointer: &str) -> Place {
-        self.pointer(pointer).map_or_else(|| self.key_place(pointer), |node| node.place)
+        self.pointer(pointer)
+            .map_or_else(|| self.key_place(pointer), |node| node.place)
     }
 
     /// The tree as JSON, without places. Of duplicate keys the first is kept.
@@ -164,11 +178,17 @@ impl Node {
 }
 
 fn segments(pointer: &str) -> impl Iterator<Item = String> {
-    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"))
+    pointer
+        .split('/')
+        .skip(1)
+        .map(|segment| segment.replace("~1", "/").replace("~0", "~"))
 }
 
 fn place(location: Location) -> Place {
-    Place { line: location.line(), column: location.column() }
+    Place {
+        line: location.line(),
+        column: location.column(),
+    }
 }
 
 fn node(raw: Spanned<Raw>) -> Node {
@@ -178,11 +198,18 @@ fn node(raw: Spanned<Raw>) -> Node {
         Raw::Map(entries) => NodeKind::Map(
             entries
                 .into_iter()
-                .map(|(key, value)| Entry { key_place: place(key.referenced), key: key.value, value: node(value) })
+                .map(|(key, value)| Entry {
+                    key_place: place(key.referenced),
+                    key: key.value,
+                    value: node(value),
+                })
                 .collect(),
         ),
     };
-    Node { place: place(raw.referenced), kind }
+    Node {
+        place: place(raw.referenced),
+        kind,
+    }
 }
 
 /// What the YAML crate deserialises into.
@@ -267,7 +294,10 @@ mod tests {
     #[test]
     fn words_and_odd_numbers_stay_text() {
         let tree = parse("x", "a: no\nb: 010\nc: 1_000\nd: ~\ne: 5\n").unwrap();
-        assert_eq!(tree.to_value(), json!({"a": "no", "b": "010", "c": "1_000", "d": null, "e": 5}));
+        assert_eq!(
+            tree.to_value(),
+            json!({"a": "no", "b": "010", "c": "1_000", "d": null, "e": 5})
+        );
     }
 
     #[test]
@@ -275,20 +305,33 @@ mod tests {
         let tree = parse("x", "a:\n  - b: 1\n    c: 2\n").unwrap();
         assert_eq!(tree.key_place("/a/0/c"), Place { line: 3, column: 5 });
         assert_eq!(tree.value_place("/a/0/c"), Place { line: 3, column: 8 });
-        assert_eq!(tree.value_place("/a/0/zzz"), Place { line: 2, column: 5 }, "a missing key is placed at its map");
+        assert_eq!(
+            tree.value_place("/a/0/zzz"),
+            Place { line: 2, column: 5 },
+            "a missing key is placed at its map"
+        );
     }
 
     #[test]
     fn duplicate_keys_are_kept_for_the_caller() {
         let tree = parse("x", "a: 1\nb: 2\na: 3\n").unwrap();
-        let places: Vec<_> = tree.entries().iter().filter(|e| e.key == "a").map(|e| e.key_place.line).collect();
+        let places: Vec<_> = tree
+            .entries()
+            .iter()
+            .filter(|e| e.key == "a")
+            .map(|e| e.key_place.line)
+            .collect();
         assert_eq!(places, [1, 3]);
         assert_eq!(tree.to_value(), json!({"a": 1, "b": 2}));
     }
 
     #[test]
     fn aliases_merge_keys_and_broken_syntax_are_errors_with_a_place() {
-        for (text, line, column) in [("a: &x 1\nb: *x\n", 2, 4), ("<<: {a: 1}\n", 1, 1), ("a: [1\nb: 2\n", 2, 2)] {
+        for (text, line, column) in [
+            ("a: &x 1\nb: *x\n", 2, 4),
+            ("<<: {a: 1}\n", 1, 1),
+            ("a: [1\nb: 2\n", 2, 2),
+        ] {
             let error = parse("specs/x.yaml", text).unwrap_err();
             assert_eq!((error.line, error.column), (line, column), "{error}");
         }

@@ -4,10 +4,12 @@
 //! schemas from them, and their doc comments are what an editor shows. Leaves out every check across keys or files.
 
 mod agent;
+mod schema;
 mod shared;
 mod tool;
 
 pub use agent::{AgentCli, AgentLoop, AgentSandbox, AgentSpec};
+pub(crate) use schema::PORTABLE;
 pub use shared::{EventSpec, EventsSpec, TypesSpec};
 pub use tool::{
     EffectsSpec, ExampleSpec, Exposure, FaceSpec, FailureDetail, FailureEntry, Kind, Parallelism, PermissionSpec,

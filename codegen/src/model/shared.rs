@@ -5,12 +5,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Schema;
+use super::schema::Portable;
 
 /// Shared value types. A schema anywhere refers to one as `$ref: Name`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TypesSpec {
     /// Type name, in Pascal case, to JSON Schema.
+    #[schemars(with = "IndexMap<String, Portable>")]
     pub types: IndexMap<String, Schema>,
 }
 
@@ -29,5 +31,6 @@ pub struct EventSpec {
     /// When it is emitted, in one sentence.
     pub summary: String,
     /// JSON Schema of what the event carries of its own: an object.
+    #[schemars(with = "Portable")]
     pub payload: Schema,
 }

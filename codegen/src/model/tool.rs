@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Schema;
+use super::schema::Portable;
 
 /// One handler and the tools that it serves.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -73,8 +74,10 @@ pub struct ToolSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub affected_paths: Vec<String>,
     /// JSON Schema of the input: a closed object inside the portable subset.
+    #[schemars(with = "Portable")]
     pub input: Schema,
     /// JSON Schema of a success: an open object. `ok` is added by the call path and must not stand here.
+    #[schemars(with = "Portable")]
     pub output: Schema,
     /// Constraints between input fields that the portable subset cannot say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -213,6 +216,7 @@ pub struct FailureDetail {
     pub hint: Option<String>,
     /// JSON Schema of the data that goes with it: an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Portable>")]
     pub details: Option<Schema>,
 }
 

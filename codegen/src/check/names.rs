@@ -1,0 +1,458 @@
+//! Names: their form, their length, and that each stands for one thing only, in specs and in Rust.
+
+use std::collections::HashMap;
+
+use super::{Doc, Report, child, list};
+use crate::load::Specs;
+use crate::model::FailureEntry;
+use crate::resolve::{pascal_case, timeout_ms};
+use crate::yaml::Place;
+use devloop_contract::CommonFailure;
+
+/// Names that generated code gives to something of its own, or that Rust's prelude has.
+const RESERVED_TYPES: &[&str] = &[
+    "Box", "Err", "Failure", "Handler", "Input", "None", "Ok", "Option", "Output", "Result", "Self", "Some", "String",
+    "Value", "Vec",
+];
+
+/// How the longest-winded client calls a tool: `mcp__<server>__<tool>`, of at most 64 characters.
+const MCP_PREFIX: &str = "mcp__devloop__";
+const MCP_LONGEST: usize = 64;
+/// One client counts server and tool together, up to 60.
+const SERVER: &str = "devloop";
+const SERVER_LONGEST: usize = 60;
+
+pub(super) fn check(specs: &Specs, report: &mut Report) {
+    tools(specs, report);
+    agents(specs, report);
+    failures(specs, report);
+    catalogue(specs, report);
+    shared(specs, report);
+}
+
+/// Judges the name of a folder under `specs/tools/`, which becomes a module.
+pub(crate) fn group_name(path: &str, name: &str, report: &mut Report) {
+    if !is_snake(name) {
+        let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
+        report.file(path, format!("`{name}` is no name for a group"), help);
+    } else if is_keyword(name) {
+        report.file(
+            path,
+            format!("`{name}` is a keyword of Rust, where a group is a module"),
+            "rename it".to_owned(),
+        );
+    }
+}
+
+fn tools(specs: &Specs, report: &mut Report) {
+    let mut callable: HashMap<&str, (&str, Place)> = HashMap::new();
+    let mut handlers: HashMap<String, (&str, &str, Place)> = HashMap::new();
+    for tool in &specs.tools {
+        let doc = tool.file.doc();
+        let spec = &tool.file.spec;
+        let at = doc.tree.value_place("/handler");
+        if spec.handler != tool.file.stem && report.is_sound(doc, "/handler") {
+            let message = format!("the handler `{}` stands in `{}.yaml`", spec.handler, tool.file.stem);
+            report.value(
+                doc,
+                "/handler",
+                message,
+                format!("a handler is called like its file: `{}`", tool.file.stem),
+            );
+            report.suspect(&tool.file.stem);
+        } else if !is_snake(&spec.handler) {
+            let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
+            report.value(
+                doc,
+                "/handler",
+                format!("`{}` is no name for a handler", spec.handler),
+                help,
+            );
+        } else if is_keyword(&spec.handler) {
+            let message = format!("`{}` is a keyword of Rust, where a handler is a module", spec.handler);
+            report.value(doc, "/handler", message, "rename the handler and its file".to_owned());
+        } else {
+            let pascal = pascal_case(&spec.handler);
+            if RESERVED_TYPES.contains(&pascal.as_str()) {
+                let message = format!(
+                    "the handler `{}` would be `{pascal}` in Rust, which is taken",
+                    spec.handler
+                );
+                report.value(doc, "/handler", message, "rename the handler and its file".to_owned());
+            } else if let Some((name, path, place)) = handlers.get(&pascal) {
+                let message = format!(
+                    "the handlers `{}` and `{name}` are both `{pascal}` in Rust",
+                    spec.handler
+                );
+                report.value(
+                    doc,
+                    "/handler",
+                    message,
+                    format!("rename one; the first is at {}", spot(path, *place)),
+                );
+            } else {
+                handlers.insert(pascal, (&spec.handler, doc.path, at));
+            }
+        }
+
+        let mut names = Vec::new();
+        for (index, face) in spec.tools.iter().enumerate() {
+            names.push((face.name.as_str(), format!("/tools/{index}/name")));
+            for (alias, name) in face.aliases.iter().enumerate() {
+                names.push((name.as_str(), format!("/tools/{index}/aliases/{alias}")));
+            }
+        }
+        if spec.tools.is_empty() && report.is_sound(doc, "/handler") {
+            names.push((spec.handler.as_str(), "/handler".to_owned()));
+        }
+        for (name, pointer) in names {
+            if pointer != "/handler" && !is_snake(name) {
+                let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
+                report.value(doc, &pointer, format!("`{name}` is no name for a tool"), help);
+            } else if let Some(message) = too_long(name) {
+                report.value(doc, &pointer, message, "shorten the name".to_owned());
+            }
+            let here = doc.tree.value_place(&pointer);
+            if name.is_empty() {
+                continue;
+            }
+            if let Some((path, place)) = callable.get(name) {
+                let message = format!("there is another tool called `{name}`");
+                report.value(
+                    doc,
+                    &pointer,
+                    message,
+                    format!("the first is at {}", spot(path, *place)),
+                );
+            } else {
+                callable.insert(name, (doc.path, here));
+            }
+        }
+    }
+}
+
+fn agents(specs: &Specs, report: &mut Report) {
+    let mut names: HashMap<&str, (&str, Place)> = HashMap::new();
+    let mut pascals: HashMap<String, (&str, Place)> = HashMap::new();
+    for agent in &specs.agents {
+        let doc = agent.file.doc();
+        let spec = &agent.file.spec;
+        if !is_kebab(&agent.file.stem) {
+            let help = "use lower-case letters, digits and `-`, beginning with a letter".to_owned();
+            report.value(doc, "/id", format!("`{}` is no id for an agent", agent.file.stem), help);
+        } else if spec.id != agent.file.stem {
+            let message = format!("the agent `{}` stands in `{}.yaml`", spec.id, agent.file.stem);
+            report.value(
+                doc,
+                "/id",
+                message,
+                format!("an agent is called like its file: `{}`", agent.file.stem),
+            );
+        } else if let Some((path, place)) = pascals.get(&pascal_case(&spec.id)) {
+            let message = format!("the agent `{}` is called in Rust like another one", spec.id);
+            report.value(
+                doc,
+                "/id",
+                message,
+                format!("rename one; the first is at {}", spot(path, *place)),
+            );
+        } else {
+            pascals.insert(pascal_case(&spec.id), (doc.path, doc.tree.value_place("/id")));
+        }
+        if spec.name == "human" {
+            let help = "`human` is the person that the loop works for".to_owned();
+            report.value(doc, "/name", "an agent cannot be called `human`", help);
+        } else if !is_kebab(&spec.name) {
+            let help = "use lower-case letters, digits and `-`, beginning with a letter".to_owned();
+            report.value(doc, "/name", format!("`{}` is no name for an agent", spec.name), help);
+        } else if let Some((path, place)) = names.get(spec.name.as_str()) {
+            let message = format!("there is another agent called `{}`", spec.name);
+            report.value(doc, "/name", message, format!("the first is at {}", spot(path, *place)));
+        } else {
+            names.insert(&spec.name, (doc.path, doc.tree.value_place("/name")));
+        }
+        if !report.is_sound(doc, "/name") {
+            report.suspect_agent(&agent.file.stem);
+        }
+        for name in spec.sandbox.env.keys() {
+            let valid = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+            if !name.chars().all(valid) || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+                let help = "use upper-case letters, digits and `_`".to_owned();
+                let pointer = child("/sandbox/env", name);
+                report.key(
+                    doc,
+                    &pointer,
+                    format!("`{name}` is no name for an environment variable"),
+                    help,
+                );
+            }
+        }
+    }
+}
+
+fn failures(specs: &Specs, report: &mut Report) {
+    for tool in &specs.tools {
+        let doc = tool.file.doc();
+        let mut variants: HashMap<String, &str> = HashMap::new();
+        for (code, entry) in &tool.file.spec.failures {
+            let pointer = child("/failures", code);
+            let pascal = pascal_case(code);
+            if CommonFailure::CODES.contains(&code.as_str()) {
+                let help = format!("remove it here and add `{code}` to `common_failures`");
+                report.key(doc, &pointer, format!("`{code}` is a failure that tools share"), help);
+            } else if !is_snake(code) {
+                let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
+                report.key(doc, &pointer, format!("`{code}` is no code of a failure"), help);
+            } else if pascal == "Self" {
+                report.key(
+                    doc,
+                    &pointer,
+                    format!("`{code}` cannot be a name in Rust"),
+                    "rename it".to_owned(),
+                );
+            } else if let Some(first) = variants.get(&pascal) {
+                let message = format!("the failures `{code}` and `{first}` are both `{pascal}` in Rust");
+                report.key(doc, &pointer, message, "rename one of them".to_owned());
+            } else {
+                variants.insert(pascal, code);
+            }
+            let (text, at) = match entry {
+                FailureEntry::Text(text) => (text, pointer.clone()),
+                FailureEntry::Detail(detail) => (&detail.summary, child(&pointer, "summary")),
+            };
+            if text.trim().is_empty() {
+                report.value(
+                    doc,
+                    &at,
+                    format!("the failure `{code}` has no meaning"),
+                    "say in one sentence when it happens".to_owned(),
+                );
+            }
+        }
+        let mut listed: Vec<&str> = Vec::new();
+        for (index, code) in tool.file.spec.common_failures.iter().enumerate() {
+            let pointer = format!("/common_failures/{index}");
+            if !CommonFailure::CODES.contains(&code.as_str()) {
+                let help = super::suggest(code, CommonFailure::CODES.iter().copied());
+                report.value(doc, &pointer, format!("`{code}` is no failure that tools share"), help);
+            } else if listed.contains(&code.as_str()) {
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("`{code}` is listed twice"),
+                    "remove one".to_owned(),
+                );
+            }
+            listed.push(code);
+        }
+    }
+}
+
+/// Version, timeout, category, tags.
+fn catalogue(specs: &Specs, report: &mut Report) {
+    for tool in &specs.tools {
+        let doc = tool.file.doc();
+        let spec = &tool.file.spec;
+        if let Some(version) = spec.version.as_deref().filter(|version| !is_semver(version)) {
+            let help = "write three numbers: `1.0.0`".to_owned();
+            report.value(doc, "/version", format!("`{version}` is no semantic version"), help);
+        }
+        if let Some(timeout) = spec.timeout.as_deref().filter(|timeout| timeout_ms(timeout).is_none()) {
+            let help = "write a whole number above 0 with `ms`, `s` or `m`: `30s`".to_owned();
+            report.value(doc, "/timeout", format!("`{timeout}` is no time"), help);
+        }
+        if let Some(category) = spec.category.as_deref().filter(|category| !is_tag(category)) {
+            let help = "use lower-case letters, digits, `-` and `_`".to_owned();
+            report.value(
+                doc,
+                "/category",
+                format!("`{category}` is no name for a category"),
+                help,
+            );
+        }
+        for (index, tag) in spec.tags.iter().enumerate() {
+            let pointer = format!("/tags/{index}");
+            if !is_tag(tag) {
+                let help = "use lower-case letters, digits, `-` and `_`".to_owned();
+                report.value(doc, &pointer, format!("`{tag}` is no tag"), help);
+            } else if spec.tags[..index].contains(tag) {
+                report.value(
+                    doc,
+                    &pointer,
+                    format!("the tag `{tag}` is listed twice"),
+                    "remove one".to_owned(),
+                );
+            }
+        }
+    }
+}
+
+/// Shared types and events.
+fn shared(specs: &Specs, report: &mut Report) {
+    let doc = specs.types.doc();
+    let mut variants = HashMap::new();
+    for name in specs.types.spec.types.keys() {
+        let pointer = child("/types", name);
+        if !is_pascal(name) {
+            let pascal: String = pascal_case(name).chars().filter(char::is_ascii_alphanumeric).collect();
+            let help = if is_pascal(&pascal) {
+                format!("write `{pascal}`")
+            } else {
+                "write it like `RelPath`".to_owned()
+            };
+            report.key(doc, &pointer, format!("`{name}` is no name for a type"), help);
+        } else if RESERVED_TYPES.contains(&name.as_str()) {
+            report.key(
+                doc,
+                &pointer,
+                format!("the name `{name}` is taken in Rust"),
+                "rename the type".to_owned(),
+            );
+        } else {
+            unique(doc, &pointer, "types", name, name.to_lowercase(), &mut variants, report);
+        }
+    }
+    let doc = specs.events.doc();
+    let mut variants = HashMap::new();
+    for name in specs.events.spec.events.keys() {
+        let pointer = child("/events", name);
+        if is_event(name) {
+            unique(doc, &pointer, "events", name, pascal_case(name), &mut variants, report);
+        } else {
+            let help = "write `subject.event` in lower-case letters: `agent.todolist`".to_owned();
+            report.key(doc, &pointer, format!("`{name}` is no name for an event"), help);
+        }
+    }
+}
+
+fn unique<'a>(
+    doc: Doc<'_>,
+    pointer: &str,
+    what: &str,
+    name: &'a str,
+    key: String,
+    seen: &mut HashMap<String, &'a str>,
+    report: &mut Report,
+) {
+    if let Some(first) = seen.get(&key) {
+        let both = list(&[name, first]);
+        report.key(
+            doc,
+            pointer,
+            format!("the {what} {both} have the same name in Rust"),
+            "rename one of them".to_owned(),
+        );
+    } else {
+        seen.insert(key, name);
+    }
+}
+
+fn too_long(name: &str) -> Option<String> {
+    let over = |length: usize, limit: usize| (length > limit).then_some((length, limit));
+    if let Some((length, limit)) = over(MCP_PREFIX.len() + name.len(), MCP_LONGEST) {
+        return Some(format!(
+            "`{MCP_PREFIX}{name}` has {length} characters; clients take {limit}"
+        ));
+    }
+    over(SERVER.len() + name.len(), SERVER_LONGEST).map(|(length, limit)| {
+        format!("`{SERVER}` and `{name}` have {length} characters together; some clients take {limit}")
+    })
+}
+
+/// `path:line:col`.
+pub(super) fn spot(path: &str, place: Place) -> String {
+    format!("{path}:{}:{}", place.line, place.column)
+}
+
+/// `^[a-z][a-z0-9_]*$`
+pub(super) fn is_snake(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// `^[A-Z][A-Za-z0-9]*$`
+pub(super) fn is_pascal(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// Whether a Pascal-case name is one that generated code or Rust's prelude has.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED_TYPES.contains(&name)
+}
+
+fn is_kebab(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+fn is_tag(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+}
+
+/// `^[a-z]+(\.[a-z_]+)+$`
+fn is_event(name: &str) -> bool {
+    let mut parts = name.split('.');
+    let subject = parts.next().unwrap_or_default();
+    let events: Vec<_> = parts.collect();
+    !subject.is_empty()
+        && subject.chars().all(|c| c.is_ascii_lowercase())
+        && !events.is_empty()
+        && events.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        // A part of underscores alone has no name in Rust.
+        && events.iter().all(|part| part.chars().any(|c| c != '_'))
+}
+
+fn is_semver(version: &str) -> bool {
+    let (rest, build) = version
+        .split_once('+')
+        .map_or((version, None), |(rest, build)| (rest, Some(build)));
+    let (core, pre) = rest
+        .split_once('-')
+        .map_or((rest, None), |(core, pre)| (core, Some(pre)));
+    let is_number = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && pre.is_none_or(|pre| {
+            pre.split('.')
+                .all(|part| is_word(part) && (part.chars().any(|c| !c.is_ascii_digit()) || is_number(part)))
+        })
+        && build.is_none_or(|build| build.split('.').all(is_word))
+}
+
+/// Whether a name is a keyword of Rust, used or reserved.
+fn is_keyword(name: &str) -> bool {
+    syn::parse_str::<syn::Ident>(name).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_names() {
+        assert!(is_snake("a_1") && !is_snake("_a") && !is_snake("A") && !is_snake(""));
+        assert!(is_event("agent.todo_item") && is_event("a.b.c"));
+        assert!(
+            !is_event("agent") && !is_event("agent.") && !is_event("a_b.c") && !is_event("a.B") && !is_event("a.__")
+        );
+        assert!(is_semver("1.0.0") && is_semver("1.0.0-rc.1+b.7") && is_semver("0.10.0"));
+        assert!(!is_semver("1.0") && !is_semver("01.0.0") && !is_semver("1.0.0-") && !is_semver("1.0.0-01"));
+        assert!(is_keyword("match") && is_keyword("self") && is_keyword("try") && !is_keyword("matches"));
+    }
+
+    #[test]
+    fn the_longest_name_is_fifty_characters() {
+        assert_eq!(too_long(&"a".repeat(50)), None);
+        assert!(too_long(&"a".repeat(51)).is_some());
+    }
+}
