@@ -167,24 +167,29 @@ fn markers(layout: &Layout<'_>) -> String {
 }
 
 /// The order that rustfmt gives to `use` lines: runs of digits by their number, all else by its characters.
-fn natural(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (a, b);
-    while let (Some(x), Some(y)) = (left.chars().next(), right.chars().next()) {
-        let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (m, n) = (digits(left), digits(right));
-        let order = if m > 0 && n > 0 {
-            let (p, q) = (left[..m].trim_start_matches('0'), right[..n].trim_start_matches('0'));
-            (left, right) = (&left[m..], &right[n..]);
-            p.len().cmp(&q.len()).then_with(|| p.cmp(q))
+fn natural(one: &str, other: &str) -> Ordering {
+    let (mut left, mut right) = (one, other);
+    while let (Some(first), Some(second)) = (left.chars().next(), right.chars().next()) {
+        let order = if first.is_ascii_digit() && second.is_ascii_digit() {
+            let (number, rest) = number(left);
+            let (against, against_rest) = self::number(right);
+            (left, right) = (rest, against_rest);
+            number.len().cmp(&against.len()).then_with(|| number.cmp(against))
         } else {
-            (left, right) = (&left[x.len_utf8()..], &right[y.len_utf8()..]);
-            x.cmp(&y)
+            (left, right) = (&left[first.len_utf8()..], &right[second.len_utf8()..]);
+            first.cmp(&second)
         };
         if order.is_ne() {
             return order;
         }
     }
-    left.len().cmp(&right.len()).then_with(|| a.cmp(b))
+    left.len().cmp(&right.len()).then_with(|| one.cmp(other))
+}
+
+/// The digits at the beginning, without leading zeros, and the rest.
+fn number(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (text[..end].trim_start_matches('0'), &text[end..])
 }
 
 fn dispatch(layout: &Layout<'_>) -> String {
