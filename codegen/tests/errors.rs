@@ -198,7 +198,10 @@ fn plant(input: &str) -> Result<(Tree, usize), String> {
         let (head, body) = section.split_once('\n').unwrap_or((section, ""));
         let mut words = head.split(' ');
         let (verb, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        planted += words.next().map_or(Ok(1), str::parse::<usize>).map_err(|error| format!("`{head}`: {error}"))?;
+        planted += words
+            .next()
+            .map_or(Ok(1), str::parse::<usize>)
+            .map_err(|error| format!("`{head}`: {error}"))?;
         match verb {
             "edit" => {
                 let text = tree.get(path).ok_or_else(|| format!("there is no `{path}`"))?;
