@@ -89,7 +89,7 @@ const asText = [
   { id: 'step-001', description: 'Read the answer' },
   { id: 'step-002', description: 'Write the chapter', depends_on: ['step-001'] },
 ];
-const path_of = (key) => `agent-state/${key}-todo.json`;
+const pathOf = (key) => `agent-state/${key}-todo.json`;
 
 const pm = await converse('pm', 'pm', 'pm', [
   [{ tool, input: { items: valid.items } }],
@@ -123,13 +123,13 @@ await check(`the model reads the result of ${valid.what}`, () => {
   const { text, isError } = pm.result(0);
   assert.ok(!isError, text);
   const { ready, current } = valid;
-  includes(JSON.parse(text), { ok: true, total: valid.items.length, path: path_of('pm'), ready, current });
+  includes(JSON.parse(text), { ok: true, total: valid.items.length, path: pathOf('pm'), ready, current });
 });
 await check('and the file holds that list', () => isOnDisk(pm.fileAt(1), 'pm', valid.items, valid.current));
 await check('items sent as a JSON string are taken as the list they are', () => {
   const { text, isError } = pm.result(1);
   assert.ok(!isError, text);
-  includes(JSON.parse(text), { ok: true, total: 2, path: path_of('pm'), ready: ['step-001'] });
+  includes(JSON.parse(text), { ok: true, total: 2, path: pathOf('pm'), ready: ['step-001'] });
   isOnDisk(pm.fileAt(2), 'pm', asText, 'step-001');
 });
 await check('and the model learns what that list replaced', () => {
@@ -157,7 +157,7 @@ await check('devloop-coder of unit web is given exactly the tools of coder', () 
 await check('devloop-coder of unit web writes a list of its own', () => {
   const { text, isError } = coder.result(0);
   assert.ok(!isError, text);
-  includes(JSON.parse(text), { ok: true, path: path_of('coder.web') });
+  includes(JSON.parse(text), { ok: true, path: pathOf('coder.web') });
   isOnDisk(todo(coder.directory, 'coder.web'), 'coder', valid.items, valid.current);
   assert.equal(todo(coder.directory, 'coder'), null);
 });
