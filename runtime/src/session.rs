@@ -163,7 +163,13 @@ impl Session {
                 let message = format!("`{}` is not among the common_failures of {}", failure.code(), tool.spec);
                 self.escalate(tool, &InternalError::bare(format!("{message}: {}", failure.summary())))
             }
-            Err(ErasedRefusal::Tool(ToolError::Validation(error))) => CallOutcome::Invalid(error),
+            Err(ErasedRefusal::Tool(ToolError::Validation(mut error))) => {
+                // What a handler refuses beyond the schema comes without one.
+                if error.example.is_none() {
+                    error.example = tool.examples.first().map(|example| example.input.to_owned());
+                }
+                CallOutcome::Invalid(error)
+            }
             Err(ErasedRefusal::Tool(error @ ToolError::Sandbox { .. })) => {
                 let message = error.to_string();
                 let ToolError::Sandbox { cause, .. } = error else {
@@ -171,7 +177,7 @@ impl Session {
                 };
                 let allowed = self.inner.agent.sandbox.write_allow.join(", ");
                 let hint = match cause {
-                    Some(cause) => format!("{cause} {} may write: {allowed}", self.inner.agent.name),
+                    Some(cause) => format!("{cause}. {} may write: {allowed}", self.inner.agent.name),
                     None => format!("{} may write: {allowed}", self.inner.agent.name),
                 };
                 CallOutcome::Sandbox {

@@ -5,7 +5,7 @@ use devloop_generated as generated;
 use serde_json::json;
 
 use super::Exit;
-use super::output::{NAME, Printer, table};
+use super::output::{NAME, Printer, counted, table};
 use crate::projection;
 
 /// Arguments of `devloop agents`.
@@ -30,11 +30,10 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
             let rows: Vec<_> = generated::AGENTS
                 .iter()
                 .map(|agent| {
-                    let tools = agent.tools.len();
                     let place = format!("{} → {}", agent.upstream.join(", "), agent.downstream.join(", "));
                     [
                         agent.name.to_owned(),
-                        format!("{tools} {}", if tools == 1 { "tool" } else { "tools" }),
+                        counted(agent.tools.len(), "tool"),
                         if agent.needs_unit {
                             "one unit".to_owned()
                         } else {

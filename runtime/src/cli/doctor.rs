@@ -11,7 +11,7 @@ use devloop_core::sandbox::{ProjectDir, RelPath, Sandbox};
 use devloop_core::store::{Store, SystemClock};
 
 use super::Exit;
-use super::output::{BAD, FAINT, GOOD, Printer};
+use super::output::{BAD, FAINT, GOOD, Printer, counted};
 use crate::config::Config;
 
 /// Arguments of `devloop doctor`.
@@ -53,8 +53,8 @@ fn examine(path: &std::path::Path) -> Vec<Finding> {
     findings.push(Finding {
         name: "tools",
         result: Ok(format!(
-            "{} tools for {} agents",
-            counts.tools,
+            "{} for {} agents",
+            counted(counts.tools, "tool"),
             devloop_generated::AGENTS.len()
         )),
     });

@@ -96,6 +96,11 @@ impl Printer {
     }
 }
 
+/// `1 tool`, `2 tools`.
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Rows with columns padded to equal width; the last column is not padded.
 pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let mut widths = [0; N];

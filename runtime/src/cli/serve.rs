@@ -67,12 +67,16 @@ fn prepare(target: &Target) -> Result<Session, String> {
 
 /// The log on standard error: warnings, or what `DEVLOOP_LOG` asks for.
 fn start_log() {
+    use std::io::IsTerminal;
+
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("DEVLOOP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    // A second subscriber can only be a host's own, which then has the log already.
-    let _ = tracing_subscriber::fmt()
+
+    // rmcp warns of every error answer, which the client has been given anyway.
+    let filter = EnvFilter::try_from_env("DEVLOOP_LOG").unwrap_or_else(|_| EnvFilter::new("warn,rmcp=error"));
+    let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .try_init();
+        .with_writer(std::io::stderr);
+    // A second subscriber can only be a host's own, which then has the log already.
+    let _ = log.with_ansi(coloured).with_target(false).try_init();
 }

@@ -5,7 +5,7 @@ use devloop_contract::Tool;
 use devloop_generated as generated;
 use serde_json::json;
 
-use super::output::{FAINT, NAME, Printer, table};
+use super::output::{FAINT, NAME, Printer, counted, table};
 use super::{Exit, target};
 use crate::projection;
 
@@ -70,9 +70,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
                 printer.line(format_args!("{NAME}{}{NAME:#}{}", tool.name, &line[tool.name.len()..]));
             }
             printer.line(format_args!(
-                "{FAINT}{} {}. `devloop show TOOL` tells more.{FAINT:#}",
-                tools.len(),
-                if tools.len() == 1 { "tool" } else { "tools" }
+                "{FAINT}{}. `devloop show TOOL` tells more.{FAINT:#}",
+                counted(tools.len(), "tool")
             ));
         }
         Format::Json => printer.pretty(&json!({

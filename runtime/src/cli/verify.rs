@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::Exit;
-use super::output::{BAD, FAINT, GOOD, Printer};
+use super::output::{BAD, FAINT, GOOD, Printer, counted};
 
 /// The tools without which the loop cannot run, in the source's order.
 const CRITICAL: [&str; 7] = [
@@ -142,11 +142,11 @@ fn round_trip(dir: &Path, printer: &mut Printer) -> Result<(), Failure> {
     let tools = server.request("tools/list", &json!({})).map_err(at("tools/list"))?;
     let count = tools["tools"].as_array().map_or(0, Vec::len);
     printer.line(format_args!(
-        "{GOOD}✓{GOOD:#} serve · {} {} speaks MCP {} and lists {count} {}",
+        "{GOOD}✓{GOOD:#} serve · {} {} speaks MCP {} and lists {}",
         hello["serverInfo"]["name"].as_str().unwrap_or("?"),
         hello["serverInfo"]["version"].as_str().unwrap_or("?"),
         hello["protocolVersion"].as_str().unwrap_or("?"),
-        if count == 1 { "tool" } else { "tools" },
+        counted(count, "tool"),
     ));
 
     // The call's own name in the list makes it a new one each time: an unchanged list is not written again.
