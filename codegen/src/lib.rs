@@ -14,12 +14,14 @@ pub mod yaml;
 mod check;
 mod decode;
 mod editor;
+mod emit;
 mod load;
 
 use std::collections::BTreeMap;
 
 pub use diagnostic::{Diagnostic, SpecErrors};
 pub use editor::editor_schemas;
+pub use emit::{SNAPSHOT, generate, skeleton};
 pub use load::{AgentFile, SpecFile, Specs, ToolFile, load};
 
 /// Generated files: path relative to the root of the repository, with `/` as separator, to contents with `\n` line ends.

@@ -160,6 +160,24 @@ impl Pattern {
         shape.may_end() && self.automaton.accepts(now)
     }
 
+    /// Whether some path below the directory `dir` could match. One pass, as [`matches`](Self::matches).
+    pub fn may_match_below(&self, dir: &str) -> bool {
+        let mut set = self.automaton.start.clone();
+        let mut next = vec![0; set.len()];
+        let mut shape = Shape::SegmentStart;
+        for symbol in dir.chars().chain(['/']).map(Symbol::Char) {
+            let Some(shaped) = shape.after(symbol) else {
+                return false;
+            };
+            shape = shaped;
+            if !self.automaton.step(symbol, &set, &mut next) {
+                return false;
+            }
+            std::mem::swap(&mut set, &mut next);
+        }
+        set.iter().any(|&word| word != 0)
+    }
+
     fn assemble(text: String, segments: Vec<Segment>) -> Self {
         let automaton = Automaton::of([&segments[..]], Unbound::Characters);
         let prefix = literal_prefix(&segments);
@@ -918,6 +936,18 @@ mod tests {
                 assert!(!pattern(text).matches(path), "{text} should not match {path:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_directory_may_hold_matches() {
+        let p = pattern("units/{unit_id}/{test,reports}/**");
+        for dir in ["units", "units/u1", "units/u1/test", "units/u1/reports/a"] {
+            assert!(p.may_match_below(dir), "{dir}");
+        }
+        for dir in ["unit", "units/u1/src", "units//test", "units/..", "", "units/u1/tes"] {
+            assert!(!p.may_match_below(dir), "{dir}");
+        }
+        assert!(!pattern("a/b").may_match_below("a/b"));
     }
 
     #[test]

@@ -1,1 +1,267 @@
-//! (in work)
+//! Events: what happened, told to whoever listens now and kept for whoever asks later.
+//!
+//! Answers for the record, for handing it to the listeners of this process ([`Broker`]) and for the project's journal
+//! ([`EventJournal`]). Leaves out which events there are and their payloads (generated), and every transport.
+//!
+//! An event is told after the file it speaks of is durable. That it could not be told never fails a call: errors come
+//! back to be logged.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::sandbox::{Durability, RelPath};
+use crate::store::{Journal, Store, StoreError, clock};
+
+/// How long an event waits for the journal: less than a call waits for a state file, as nothing depends on it.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// Its number in the project, from 1 on without a gap.
+    pub seq: u64,
+    /// When, UTC with milliseconds.
+    pub ts: String,
+    /// What: `agent.todolist`.
+    pub name: String,
+    /// Its data, by the schema of the event.
+    pub payload: Value,
+}
+
+/// Hands the events of one project to the listeners of this process. Cloning gives the same broker.
+#[derive(Clone, Debug, Default)]
+pub struct Broker {
+    listeners: Arc<Mutex<Vec<Weak<Queue>>>>,
+}
+
+impl Broker {
+    /// A broker without listeners.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Listens from now on, keeping at most `capacity` events (at least one) that were not taken yet; then the oldest
+    /// go first. Ends when it is dropped.
+    pub fn subscribe(&self, capacity: usize) -> Subscription {
+        let queue = Arc::new(Queue {
+            capacity: capacity.max(1),
+            held: Mutex::default(),
+            arrived: Condvar::new(),
+        });
+        enter(&self.listeners).push(Arc::downgrade(&queue));
+        Subscription { queue }
+    }
+
+    /// Hands an event to every listener; never waits for one.
+    pub fn publish(&self, event: EventRecord) {
+        let event = Arc::new(event);
+        // The list stays locked, so that all listeners see one order.
+        enter(&self.listeners).retain(|listener| {
+            let Some(queue) = listener.upgrade() else { return false };
+            let mut held = enter(&queue.held);
+            if held.events.len() == queue.capacity {
+                held.events.pop_front();
+                held.dropped += 1;
+            }
+            held.events.push_back(Arc::clone(&event));
+            queue.arrived.notify_one();
+            true
+        });
+    }
+}
+
+#[derive(Debug)]
+struct Queue {
+    capacity: usize,
+    held: Mutex<Held>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    events: VecDeque<Arc<EventRecord>>,
+    dropped: u64,
+}
+
+/// One listener's end of a [`Broker`].
+#[derive(Debug)]
+pub struct Subscription {
+    queue: Arc<Queue>,
+}
+
+impl Subscription {
+    /// The next event, if one is there.
+    pub fn try_recv(&self) -> Option<Arc<EventRecord>> {
+        enter(&self.queue.held).events.pop_front()
+    }
+
+    /// The next event, waiting at most `timeout` for it. Blocks the thread.
+    pub fn recv_timeout(&self, timeout: Duration) -> Option<Arc<EventRecord>> {
+        let deadline = Instant::now() + timeout;
+        let mut held = enter(&self.queue.held);
+        loop {
+            if let Some(event) = held.events.pop_front() {
+                return Some(event);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            held = self
+                .queue
+                .arrived
+                .wait_timeout(held, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// How many events were dropped because this listener was slow.
+    pub fn dropped(&self) -> u64 {
+        enter(&self.queue.held).dropped
+    }
+}
+
+fn enter<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No change under these locks can stop half-way.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the events of a project in `agent-state/.events/events.ndjson` and tells them to a broker.
+#[derive(Clone, Debug)]
+pub struct EventJournal {
+    journal: Journal,
+    store: Store,
+    broker: Broker,
+}
+
+impl EventJournal {
+    /// The journal of the store's project; what is emitted is also told to `broker`.
+    pub fn new(store: Store, broker: Broker) -> Self {
+        let path = RelPath::parse("agent-state/.events/events.ndjson").expect("a constant path that keeps every rule");
+        // An event tells of a file that is durable already, and can be found again by looking at it.
+        let journal = Journal::new(store.clone(), path, "events", Durability::Cached);
+        Self { journal, store, broker }
+    }
+
+    /// Keeps an event and tells it. When it cannot be kept it is told nevertheless, with the number 0.
+    ///
+    /// # Errors
+    /// Why it could not be kept: to be logged, never to fail a call.
+    pub fn emit(&self, name: &str, payload: Value) -> Result<u64, StoreError> {
+        let mut event = EventRecord {
+            seq: 0,
+            ts: clock::iso(self.store.clock().now()),
+            name: name.to_owned(),
+            payload,
+        };
+        let kept = self.journal.append(&event, WAIT);
+        if let Ok(seq) = kept {
+            event.seq = seq;
+        }
+        self.broker.publish(event);
+        kept
+    }
+
+    /// The kept events from number `from` on, oldest first. Reads the whole file.
+    ///
+    /// # Errors
+    /// A refused path or an error of the system.
+    pub fn read_from(&self, from: u64) -> Result<Vec<EventRecord>, StoreError> {
+        let records = self.journal.read_from(from)?;
+        Ok(records
+            .into_iter()
+            .filter_map(|record| serde_json::from_value(Value::Object(record)).ok())
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{Place, place};
+
+    fn event(seq: u64) -> EventRecord {
+        EventRecord {
+            seq,
+            ts: String::new(),
+            name: "x".into(),
+            payload: Value::Null,
+        }
+    }
+
+    #[test]
+    fn every_listener_gets_every_event_in_order() {
+        let broker = Broker::new();
+        let (one, two) = (broker.subscribe(10), broker.subscribe(10));
+        assert!(one.try_recv().is_none());
+        assert!(one.recv_timeout(Duration::from_millis(1)).is_none());
+        let sender = broker.clone();
+        std::thread::spawn(move || (1..=3).for_each(|seq| sender.publish(event(seq))));
+        for listener in [one, two] {
+            let got: Vec<_> = (0..3)
+                .map(|_| listener.recv_timeout(Duration::from_secs(20)).unwrap().seq)
+                .collect();
+            assert_eq!(got, [1, 2, 3]);
+        }
+        broker.publish(event(4));
+        assert!(
+            enter(&broker.listeners).is_empty(),
+            "who stopped listening is forgotten"
+        );
+    }
+
+    #[test]
+    fn a_slow_listener_loses_the_oldest_and_is_told_how_many() {
+        let broker = Broker::new();
+        let listener = broker.subscribe(3);
+        (1..=10).for_each(|seq| broker.publish(event(seq)));
+        assert_eq!(listener.dropped(), 7);
+        let got: Vec<_> = std::iter::from_fn(|| listener.try_recv())
+            .map(|event| event.seq)
+            .collect();
+        assert_eq!(got, [8, 9, 10]);
+    }
+
+    #[test]
+    fn an_event_is_kept_and_told() {
+        let Place { store, dir } = place();
+        let broker = Broker::new();
+        let listener = broker.subscribe(10);
+        let journal = EventJournal::new(store, broker);
+        assert_eq!(
+            journal
+                .emit("agent.todolist", serde_json::json!({"agent": "pm"}))
+                .unwrap(),
+            1
+        );
+        assert_eq!(journal.emit("agent.todolist", Value::Null).unwrap(), 2);
+        let told: Vec<_> = std::iter::from_fn(|| listener.try_recv())
+            .map(|event| (*event).clone())
+            .collect();
+        assert_eq!(journal.read_from(0).unwrap(), told);
+        assert_eq!(journal.read_from(2).unwrap(), told[1..]);
+        let text = std::fs::read_to_string(dir.path().join("agent-state/.events/events.ndjson")).unwrap();
+        let first = r#"{"seq":1,"ts":"2026-11-30T10:15:00.123Z","name":"agent.todolist","payload":{"agent":"pm"}}"#;
+        assert_eq!(text.lines().next(), Some(first));
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_kept_is_told_with_the_reason_returned() {
+        let Place { store, dir } = place();
+        std::fs::create_dir_all(dir.path().join("agent-state")).unwrap();
+        std::os::unix::fs::symlink("/tmp", dir.path().join("agent-state/.events")).unwrap();
+        let broker = Broker::new();
+        let listener = broker.subscribe(1);
+        let error = EventJournal::new(store, broker).emit("x", Value::Null).unwrap_err();
+        assert!(
+            error.to_string().contains("`agent-state/.events` is a symbolic link"),
+            "{error}"
+        );
+        assert_eq!(listener.try_recv().unwrap().seq, 0);
+    }
+}

@@ -1,1 +1,106 @@
-//! (in work)
+//! Durable files of a project: locks, state files, journals.
+//!
+//! Answers for what must survive a crash and two processes at once. Its own files (locks, history, journals, what was
+//! set aside) are kept by the machinery without asking the agent's patterns; state files are written through the
+//! sandbox like everything else. Leaves out what the files mean.
+//!
+//! All calls block.
+
+pub mod clock;
+mod error;
+pub mod journal;
+pub mod lock;
+pub mod state;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use clock::{Clock, FixedClock, SystemClock};
+pub use error::StoreError;
+pub use journal::Journal;
+pub use lock::{DEFAULT_WAIT, Lock};
+
+use crate::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
+
+/// The durable files of a project, as one call uses them.
+#[derive(Clone, Debug)]
+pub struct Store {
+    sandbox: Sandbox,
+    clock: Arc<dyn Clock>,
+}
+
+impl Store {
+    /// A store behind a sandbox.
+    pub fn new(sandbox: Sandbox, clock: Arc<dyn Clock>) -> Self {
+        Self { sandbox, clock }
+    }
+
+    /// The sandbox that it writes through.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// The clock that dates what it keeps.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// Takes the lock `name`, waiting at most `wait`. A thread must not take a name that it holds: it would wait for
+    /// itself. About 6 system calls when free.
+    ///
+    /// # Errors
+    /// `busy` with the holder, a refused path (a link where the lock file should be), or an error of the system.
+    pub fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StoreError> {
+        lock::acquire(self, name, wait)
+    }
+
+    /// Reads a state file; `None` when there is none. One that is not the JSON of a `T` is renamed to
+    /// `<name>.corrupt-<stamp>`. Hold its lock.
+    ///
+    /// # Errors
+    /// `state_corrupt` with the new name, a refused path, or an error of the system.
+    pub fn read_state<T: DeserializeOwned>(&self, path: &RelPath) -> Result<Option<T>, StoreError> {
+        state::read(self, path)
+    }
+
+    /// Writes a state file: pretty JSON with two spaces and a final line end, whole or not at all. Hold its lock.
+    ///
+    /// # Errors
+    /// A refused path, an error of the system, or a value that is no JSON.
+    pub fn write_state<T: Serialize + ?Sized>(&self, path: &RelPath, value: &T) -> Result<(), StoreError> {
+        state::write(self, path, value)
+    }
+
+    /// Keeps `bytes` as `agent-state/history/<name>`; names end in a [stamp](clock::stamp). Gives the path.
+    ///
+    /// # Errors
+    /// A name that is no path, or an error of the system.
+    pub fn keep_in_history(&self, name: &str, bytes: &[u8]) -> Result<RelPath, StoreError> {
+        state::keep_in_history(self, name, bytes)
+    }
+
+    /// Removes the files of the history whose names begin with `prefix`, except the `keep` newest. Says how many.
+    ///
+    /// # Errors
+    /// A link in the way, or an error of the system.
+    pub fn prune_history(&self, prefix: &str, keep: usize) -> Result<usize, StoreError> {
+        state::prune_history(self, prefix, keep)
+    }
+
+    fn agent(&self) -> &str {
+        self.sandbox.agent()
+    }
+
+    fn project(&self) -> &ProjectDir {
+        self.sandbox.project()
+    }
+
+    fn named<T>(&self, done: Result<T, FsError>) -> Result<T, FsError> {
+        done.map_err(|error| error.by(self.agent()))
+    }
+}

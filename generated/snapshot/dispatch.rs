@@ -1,0 +1,62 @@
+// @generated from specs/tools/ by `cargo codegen write`. Do not edit.
+
+use std::pin::Pin;
+
+use devloop_contract::failure::{ErasedRefusal, erase};
+use devloop_contract::{Handle, Handler, Tool};
+use serde_json::{Error, Value};
+
+/// The typed input of some handler.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnyInput {
+    /// For `write_todolist`.
+    WriteTodolist(crate::tools::persistence::write_todolist::Input),
+}
+
+impl AnyInput {
+    /// Types an input that was normalised and validated, with defaults and the face's bound fields filled in.
+    ///
+    /// # Errors
+    /// The input does not fit the type, or no handler has the tool's `handler` name.
+    pub fn parse(tool: &Tool, input: &Value) -> Result<Self, Error> {
+        match tool.handler {
+            "write_todolist" => serde::Deserialize::deserialize(input).map(Self::WriteTodolist),
+            _ => Err(serde::de::Error::custom("no such handler")),
+        }
+    }
+
+    /// Whose input it is.
+    pub const fn handler(&self) -> crate::HandlerId {
+        match self {
+            Self::WriteTodolist(_) => crate::HandlerId::WriteTodolist,
+        }
+    }
+
+    /// The input as JSON again.
+    ///
+    /// # Errors
+    /// A value that JSON cannot say.
+    pub fn to_value(&self) -> Result<Value, Error> {
+        match self {
+            Self::WriteTodolist(input) => serde_json::to_value(input),
+        }
+    }
+}
+
+/// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {}` makes the
+/// compiler name each handler that `Context` lacks.
+pub trait HandleAll: Handle<crate::WriteTodolist> + Sync {}
+
+/// A call on its way.
+pub type Dispatched<'a> = Pin<Box<dyn Future<Output = Result<Value, ErasedRefusal>> + Send + 'a>>;
+
+/// Carries out one call by the implementation of its handler.
+pub fn dispatch<C: HandleAll>(ctx: &C, input: AnyInput) -> Dispatched<'_> {
+    match input {
+        AnyInput::WriteTodolist(input) => call::<crate::WriteTodolist, C>(ctx, input),
+    }
+}
+
+fn call<H: Handler, C: Handle<H> + Sync>(ctx: &C, input: H::Input) -> Dispatched<'_> {
+    Box::pin(async move { erase(ctx.handle(input).await) })
+}

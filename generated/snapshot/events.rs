@@ -1,0 +1,64 @@
+// @generated from specs/events.yaml by `cargo codegen write`. Do not edit.
+
+/// What a tool tells the rest of the system. The agent, the call, the unit and the time are added to the
+/// payload when it is emitted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// An agent wrote a new todo list.
+    AgentTodolist(AgentTodolist),
+    /// A call ended in an internal error that a person or the loop controller must look at.
+    LoopEscalated(LoopEscalated),
+}
+
+impl Event {
+    /// The name of every event, as in the spec.
+    pub const NAMES: &'static [&'static str] = &["agent.todolist", "loop.escalated"];
+
+    /// The event's name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::AgentTodolist(_) => "agent.todolist",
+            Self::LoopEscalated(_) => "loop.escalated",
+        }
+    }
+
+    /// What it carries of its own: an object.
+    pub fn payload(&self) -> serde_json::Value {
+        let payload = match self {
+            Self::AgentTodolist(payload) => serde_json::to_value(payload),
+            Self::LoopEscalated(payload) => serde_json::to_value(payload),
+        };
+        payload.expect("a payload is plain data with text keys")
+    }
+}
+
+/// The payload of `agent.todolist`: An agent wrote a new todo list.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct AgentTodolist {
+    /// The whole list, in order.
+    pub items: Vec<crate::types::TodoItem>,
+}
+
+/// The payload of `loop.escalated`: A call ended in an internal error that a person or the loop
+/// controller must look at.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct LoopEscalated {
+    /// The tool that was called.
+    pub tool: String,
+    /// Names the entry in the log.
+    pub error_id: String,
+    /// What was being done.
+    pub message: String,
+}
+
+impl From<AgentTodolist> for Event {
+    fn from(payload: AgentTodolist) -> Self {
+        Self::AgentTodolist(payload)
+    }
+}
+
+impl From<LoopEscalated> for Event {
+    fn from(payload: LoopEscalated) -> Self {
+        Self::LoopEscalated(payload)
+    }
+}

@@ -1,0 +1,3 @@
+// @generated from specs/tools/ by `cargo codegen write`. Do not edit.
+
+pub use crate::tools::persistence::write_todolist::WriteTodolist;

@@ -1,0 +1,133 @@
+// @generated from specs/ by `cargo codegen write`. Do not edit.
+
+/// A tool: one face of a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ToolId {
+    /// `write_todolist`
+    WriteTodolist,
+}
+
+impl ToolId {
+    /// Every tool, sorted by name.
+    pub const ALL: &'static [Self] = &[Self::WriteTodolist];
+
+    /// The name that agents call.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WriteTodolist => "write_todolist",
+        }
+    }
+
+    /// What the spec says about it.
+    pub const fn tool(self) -> &'static devloop_contract::Tool {
+        match self {
+            Self::WriteTodolist => &crate::tools::persistence::write_todolist::WRITE_TODOLIST,
+        }
+    }
+
+    /// The tool of a name or an alias.
+    pub fn find(name: &str) -> Option<Self> {
+        match name {
+            "write_todolist" => Some(Self::WriteTodolist),
+            _ => None,
+        }
+    }
+}
+
+/// The tool of a name or an alias.
+pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
+    ToolId::find(name).map(ToolId::tool)
+}
+
+/// A handler: one spec, one implementation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HandlerId {
+    /// `write_todolist`
+    WriteTodolist,
+}
+
+impl HandlerId {
+    /// Every handler, by group and name.
+    pub const ALL: &'static [Self] = &[Self::WriteTodolist];
+
+    /// The handler's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WriteTodolist => "write_todolist",
+        }
+    }
+
+    /// The spec file, relative to the root of the repository.
+    pub const fn spec(self) -> &'static str {
+        match self {
+            Self::WriteTodolist => "specs/tools/persistence/write_todolist.yaml",
+        }
+    }
+}
+
+/// That an agent may call a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Who.
+    pub agent: crate::AgentId,
+    /// What.
+    pub tool: ToolId,
+}
+
+/// Every grant, in the order of the loop and of each agent's list.
+pub static GRANTS: &[Grant] = &[
+    Grant {
+        agent: crate::AgentId::Pm,
+        tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::Architect,
+        tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::Coder,
+        tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::Tester,
+        tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::Integrator,
+        tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::BugTriager,
+        tool: ToolId::WriteTodolist,
+    },
+];
+
+/// How much there is of everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Handlers: specs, and implementations.
+    pub handlers: usize,
+    /// Tools: faces of handlers.
+    pub tools: usize,
+    /// Names that can be called: tools and their aliases.
+    pub names: usize,
+    /// Grants of a tool to an agent.
+    pub grants: usize,
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "handlers={} tools={} ", self.handlers, self.tools)?;
+        write!(f, "names={} grants={}", self.names, self.grants)
+    }
+}
+
+/// How much the specs declare.
+pub const fn counts() -> Counts {
+    Counts {
+        handlers: 1,
+        tools: 1,
+        names: 1,
+        grants: 6,
+    }
+}

@@ -1,0 +1,116 @@
+// @generated from specs/types.yaml by `cargo codegen write`. Do not edit.
+
+/// A path relative to the project directory, with `/` between its parts and no `..`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct RelPath(pub String);
+
+impl RelPath {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for RelPath {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for RelPath {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<RelPath> for String {
+    fn from(value: RelPath) -> Self {
+        value.0
+    }
+}
+
+impl std::fmt::Display for RelPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The id of a step, such as `step-001`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct StepId(pub String);
+
+impl StepId {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for StepId {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for StepId {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<StepId> for String {
+    fn from(value: StepId) -> Self {
+        value.0
+    }
+}
+
+impl std::fmt::Display for StepId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where an item stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum TodoStatus {
+    /// `todo`
+    #[serde(rename = "todo")]
+    Todo,
+    /// `doing`
+    #[serde(rename = "doing")]
+    Doing,
+    /// `done`
+    #[serde(rename = "done")]
+    Done,
+    /// `blocked`
+    #[serde(rename = "blocked")]
+    Blocked,
+}
+
+impl TodoStatus {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Todo => "todo",
+            Self::Doing => "doing",
+            Self::Done => "done",
+            Self::Blocked => "blocked",
+        }
+    }
+}
+
+/// One item of a todo list.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TodoItem {
+    /// The id of a step, such as `step-001`.
+    pub id: StepId,
+    /// What is to be done.
+    pub description: String,
+    /// Ids of items that must be done first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depends_on: Option<Vec<StepId>>,
+    /// Where an item stands.
+    pub status: TodoStatus,
+}

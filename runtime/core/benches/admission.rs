@@ -1,0 +1,153 @@
+//! What admission costs beside its parts: one call of a todo list with twenty items.
+//!
+//! `typed` reads the same bytes into a plain struct, `validator` only asks whether the value is valid, `build` is the
+//! whole admission. The variants of `build` differ in what there is to mend: nothing, a default in every item, or
+//! everything in JSON strings.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use devloop_contract::Tool;
+use devloop_contract::tool::{Effects, Example, Exposure, Kind, Parallelism, Permission};
+use devloop_core::registry::CompiledTool;
+use divan::Bencher;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+static WRITE_TODOLIST: Tool = Tool {
+    name: "write_todolist",
+    aliases: &[],
+    title: "Write the todo list",
+    group: "persistence",
+    handler: "write_todolist",
+    spec: "specs/tools/persistence/write_todolist.yaml",
+    summary: "Replaces this agent's todo list.",
+    description: "Replaces this agent's todo list.",
+    kind: Kind::ReadOnly,
+    idempotent: true,
+    destructive: false,
+    open_world: false,
+    parallelism: Parallelism::Exclusive,
+    concurrency_safe: false,
+    retry_safe: false,
+    strict: false,
+    exposure: Exposure::Always,
+    category: "persistence",
+    tags: &[],
+    version: "1.0.0",
+    permission: Permission {
+        signature: "Tool",
+        rule: "Tool",
+    },
+    affected_paths: &[],
+    timeout: Duration::from_secs(10),
+    input_schema: r#"{"type":"object","required":["items"],"additionalProperties":false,"properties":{
+        "items":{"type":"array","minItems":0,"maxItems":200,"items":{
+            "type":"object","required":["id","description"],"additionalProperties":false,"properties":{
+                "id":{"type":"string","pattern":"^step-\\d{3}$"},
+                "description":{"type":"string","minLength":1,"maxLength":500},
+                "depends_on":{"type":"array","items":{"type":"string","pattern":"^step-\\d{3}$"},"default":[]}}}}}}"#,
+    output_schema: r#"{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}}"#,
+    bind: "{}",
+    rules: &[],
+    path_fields: &[],
+    effects: Effects {
+        reads: &[],
+        writes: &[],
+        events: &[],
+        host: &[],
+    },
+    failures: &[],
+    common_failures: &[],
+    examples: &[Example {
+        title: "Two steps",
+        input: r#"{"items":[{"id":"step-001","description":"Read the contract"}]}"#,
+        output: "",
+    }],
+};
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only reading it is measured")]
+struct Todolist {
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only reading it is measured")]
+struct Item {
+    id: String,
+    description: String,
+    #[serde(default)]
+    depends_on: Vec<String>,
+}
+
+/// What the caller sends.
+#[derive(Clone, Copy, Debug)]
+enum Sent {
+    Complete,
+    WithoutDefaults,
+    InStrings,
+}
+
+fn arguments(sent: Sent) -> Map<String, Value> {
+    let items: Vec<Value> = (1..=20)
+        .map(|number| {
+            let mut item = json!({
+                "id": format!("step-{number:03}"),
+                "description": "Write the handler of the endpoint and the tests that its contract asks for",
+            });
+            let before: Vec<String> = (1..number)
+                .rev()
+                .take(2)
+                .map(|before| format!("step-{before:03}"))
+                .collect();
+            match sent {
+                Sent::Complete => item["depends_on"] = json!(before),
+                Sent::WithoutDefaults => {}
+                Sent::InStrings => item["depends_on"] = Value::from(json!(before).to_string()),
+            }
+            item
+        })
+        .collect();
+    let items = match sent {
+        Sent::InStrings => Value::from(Value::from(items).to_string()),
+        Sent::Complete | Sent::WithoutDefaults => Value::from(items),
+    };
+    Map::from_iter([("items".to_owned(), items)])
+}
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench]
+fn typed(bencher: Bencher<'_, '_>) {
+    let bytes = Value::Object(arguments(Sent::Complete)).to_string().into_bytes();
+    bencher.bench(|| serde_json::from_slice::<Todolist>(black_box(&bytes)).expect("the bytes are valid"));
+}
+
+#[divan::bench(args = [Sent::Complete, Sent::WithoutDefaults])]
+fn validator(bencher: Bencher<'_, '_>, sent: Sent) {
+    let schema = serde_json::from_str(WRITE_TODOLIST.input_schema).expect("the schema is JSON");
+    let validator = jsonschema::draft202012::new(&schema).expect("the schema is valid");
+    let value = Value::Object(arguments(sent));
+    bencher.bench(|| validator.is_valid(black_box(&value)));
+}
+
+#[divan::bench(args = [Sent::Complete, Sent::WithoutDefaults, Sent::InStrings])]
+fn build(bencher: Bencher<'_, '_>, sent: Sent) {
+    let tool = CompiledTool::new(&WRITE_TODOLIST, |_| Ok(()));
+    let arguments = arguments(sent);
+    bencher
+        .with_inputs(|| arguments.clone())
+        .bench_values(|arguments| tool.build(arguments).expect("the arguments are valid"));
+}
+
+/// The first call, which compiles the schema.
+#[divan::bench]
+fn first_build(bencher: Bencher<'_, '_>) {
+    let arguments = arguments(Sent::Complete);
+    bencher
+        .with_inputs(|| (CompiledTool::new(&WRITE_TODOLIST, |_| Ok(())), arguments.clone()))
+        .bench_values(|(tool, arguments)| tool.build(arguments).expect("the arguments are valid"));
+}

@@ -1,0 +1,336 @@
+//! One tool, ready to admit calls.
+//!
+//! Answers for the order of admission and for what comes out of it: a [`Built`] that can't be changed, or every reason
+//! why not. Leaves out each step itself.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::OnceLock;
+
+use devloop_contract::{InternalError, Tool, ToolError, ValidationError};
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use super::PathRule;
+use super::normalise::{self, Changes, Integers, normalise};
+use super::place::{Pattern, Step, bracket};
+use super::rules::Constraint;
+use super::shape::{Extra, Kind, Shape, options};
+use super::validate::{Report, explain};
+
+/// A tool with everything that is derived from its texts, each part derived once, when it is first needed.
+#[derive(Debug)]
+pub struct CompiledTool {
+    tool: &'static Tool,
+    path_rule: PathRule,
+    input: OnceLock<Result<Input, String>>,
+    output: OnceLock<Result<Validator, String>>,
+}
+
+/// What admission needs.
+#[derive(Debug)]
+struct Input {
+    shape: Shape,
+    validator: Validator,
+    bind: Map<String, Value>,
+    rules: Vec<Constraint>,
+    paths: Vec<Pattern>,
+    affected: Vec<Pattern>,
+}
+
+impl CompiledTool {
+    /// Cheap: reads no schema. A schema that can't be compiled is an internal error of the first call.
+    pub fn new(tool: &'static Tool, path_rule: PathRule) -> Self {
+        Self {
+            tool,
+            path_rule,
+            input: OnceLock::new(),
+            output: OnceLock::new(),
+        }
+    }
+
+    /// The tool as data.
+    pub fn tool(&self) -> &'static Tool {
+        self.tool
+    }
+
+    /// Admits a call: normalises the arguments, fills in defaults, validates, checks rules and paths, adds what the
+    /// face binds.
+    ///
+    /// Cost: one walk to normalise and one to validate; the arguments are not copied. A todo list of twenty items takes
+    /// 1.5 µs where the validator alone takes 0.9 µs, and 0.7 µs more when twenty defaults are missing: `cargo bench -p
+    /// devloop-core --bench admission`. The first call also compiles the schema (20 µs).
+    ///
+    /// # Errors
+    /// Everything that is wrong with the arguments, or a tool whose own texts are wrong.
+    pub fn build(&self, arguments: Map<String, Value>) -> Result<Built, BuildError> {
+        let input = self.input()?;
+        let mut value = Value::Object(arguments);
+        let mut changes = normalise::arguments(&input.shape, &mut value);
+        let report = self.judge(input, &value, changes.integers())?;
+        if !report.is_empty() {
+            let example = self.tool.examples.first().map(|example| example.input.to_owned());
+            return Err(BuildError::Invalid(report.into_error(example)));
+        }
+        let mut affected = Vec::new();
+        if let Value::Object(root) = &mut value {
+            for (key, bound) in &input.bind {
+                changes.add_at_root(root, key, bound.clone());
+            }
+            for pattern in &input.affected {
+                pattern.strings(root, &mut |path| {
+                    if !affected.iter().any(|known| known == path) {
+                        affected.push(path.to_owned());
+                    }
+                });
+            }
+        }
+        Ok(Built {
+            tool: self.tool,
+            input: value,
+            changes,
+            original: OnceLock::new(),
+            affected,
+        })
+    }
+
+    /// Checks a success against the tool's output schema.
+    ///
+    /// # Errors
+    /// The first place that does not fit, and why; or that the schema itself is broken.
+    pub fn check_output(&self, output: &Value) -> Result<(), String> {
+        let validator = self.output.get_or_init(|| {
+            let schema = json("output_schema", self.tool.output_schema)?;
+            options()
+                .build(&schema)
+                .map_err(|error| format!("output_schema: {error}"))
+        });
+        let validator = validator
+            .as_ref()
+            .map_err(|error| format!("`{}`: {error}", self.tool.name))?;
+        if validator.is_valid(output) {
+            return Ok(());
+        }
+        Err(refusal(validator, output).unwrap_or_else(|| "does not fit its schema".to_owned()))
+    }
+
+    fn input(&self) -> Result<&Input, BuildError> {
+        let input = self.input.get_or_init(|| Input::compile(self.tool, self.path_rule));
+        input.as_ref().map_err(|error| {
+            let spec = self.tool.spec;
+            BuildError::Internal(InternalError::bare(format!(
+                "the tool `{}` ({spec}): {error}",
+                self.tool.name
+            )))
+        })
+    }
+
+    fn judge(&self, input: &Input, value: &Value, integers: Integers) -> Result<Report, BuildError> {
+        let empty = Map::new();
+        let root = value.as_object().unwrap_or(&empty);
+        let sound = integers == Integers::Fit
+            && input.validator.is_valid(value)
+            && input.paths.iter().all(|pattern| self.follows_path_rule(pattern, root));
+        let mut report = Report::default();
+        if !sound {
+            report = explain(&input.shape, value, self.path_rule);
+            if report.is_empty() {
+                // Better the validator's words than none, should the two ever differ.
+                let Some(words) = refusal(&input.validator, value) else {
+                    let message = format!("an input of `{}` was refused and nothing says why", self.tool.name);
+                    return Err(BuildError::Internal(InternalError::bare(message)));
+                };
+                report.add(&[], || words);
+            }
+        }
+        for rule in &input.rules {
+            rule.check(root, &input.bind, &mut report);
+        }
+        Ok(report)
+    }
+
+    fn follows_path_rule(&self, pattern: &Pattern, root: &Map<String, Value>) -> bool {
+        let mut follows = true;
+        pattern.strings(root, &mut |path| follows &= (self.path_rule)(path).is_ok());
+        follows
+    }
+}
+
+impl Input {
+    fn compile(tool: &Tool, path_rule: PathRule) -> Result<Self, String> {
+        let schema = json("input_schema", tool.input_schema)?;
+        let mut shape = Shape::compile(&schema).map_err(|error| error.to_string())?;
+        let paths = patterns(tool.path_fields)?;
+        for pattern in &paths {
+            shape.mark_paths(pattern).map_err(|error| error.to_string())?;
+        }
+        let Kind::Object(fields) = &shape.kind else {
+            return Err("the schema at the root: must describe an object".to_owned());
+        };
+        let bind = match tool.bind.trim() {
+            "" => Map::new(),
+            text => match json("bind", text)? {
+                Value::Object(bind) => bind,
+                _ => return Err("bind: must be an object".to_owned()),
+            },
+        };
+        if let Some(key) = bind.keys().find(|key| fields.get(key).is_some()) {
+            return Err(format!("bind: `{key}` is bound and can be sent as well"));
+        }
+        if !bind.is_empty() && !matches!(fields.extra, Extra::Refused) {
+            return Err("bind: the input must be closed, or bound fields can be sent".to_owned());
+        }
+        defaults(&shape, path_rule)?;
+        let rules = tool.rules.iter().map(Constraint::compile).collect::<Result<_, _>>();
+        Ok(Self {
+            validator: options()
+                .build(&schema)
+                .map_err(|error| format!("input_schema: {error}"))?,
+            shape,
+            bind,
+            rules: rules.map_err(|error| format!("rules: {error}"))?,
+            paths,
+            affected: patterns(tool.affected_paths)?,
+        })
+    }
+}
+
+/// A default that the schema refuses would be blamed on the caller, call by call.
+fn defaults(shape: &Shape, path_rule: PathRule) -> Result<(), String> {
+    match &shape.kind {
+        Kind::Array(items) => defaults(&items.shape, path_rule),
+        Kind::Object(fields) => {
+            for property in &fields.properties {
+                if let Some(default) = &property.shape.default {
+                    let mut default = default.clone();
+                    normalise(&property.shape, &mut default);
+                    let report = explain(&property.shape, &default, path_rule);
+                    if !report.is_empty() {
+                        let error = report.into_error(None);
+                        return Err(format!("the default of `{}`: {error}", property.name));
+                    }
+                }
+                defaults(&property.shape, path_rule)?;
+            }
+            match &fields.extra {
+                Extra::Each(each) => defaults(each, path_rule),
+                Extra::Free | Extra::Refused => Ok(()),
+            }
+        }
+        Kind::String(_) | Kind::Integer(_) | Kind::Number(_) | Kind::Boolean => Ok(()),
+    }
+}
+
+fn json(what: &str, text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))
+}
+
+fn patterns(texts: &[&str]) -> Result<Vec<Pattern>, String> {
+    texts.iter().map(|text| Pattern::parse(text)).collect()
+}
+
+/// The validator's own words on its first problem, with its place and without the value, which may be long.
+fn refusal(validator: &Validator, value: &Value) -> Option<String> {
+    let error = validator.validate(value).err()?;
+    let place = error.instance_path().as_str().to_owned();
+    let mut steps = Vec::new();
+    let unescaped: Vec<String> = place
+        .split('/')
+        .skip(1)
+        .map(|s| s.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    let mut here = Some(value);
+    for step in &unescaped {
+        let index = step.parse().ok().filter(|_| here.is_some_and(Value::is_array));
+        here = match index {
+            Some(index) => here.and_then(|value| value.get::<usize>(index)),
+            None => here.and_then(|value| value.get(step)),
+        };
+        steps.push(index.map_or(Step::Key(step), Step::Index));
+    }
+    let field = match bracket(&steps) {
+        field if field.is_empty() => "the value".to_owned(),
+        field => format!("`{field}`"),
+    };
+    Some(error.masked_with(field).to_string())
+}
+
+/// An admitted call: the input as built, and as it was sent.
+#[derive(Debug)]
+pub struct Built {
+    tool: &'static Tool,
+    input: Value,
+    changes: Changes,
+    /// The arguments as sent, worked out when somebody asks and something was changed.
+    original: OnceLock<Map<String, Value>>,
+    affected: Vec<String>,
+}
+
+impl Built {
+    /// The tool as data.
+    pub fn tool(&self) -> &'static Tool {
+        self.tool
+    }
+
+    /// The input that the handler gets: an object, with defaults and what the face binds.
+    pub fn input(&self) -> &Value {
+        &self.input
+    }
+
+    /// The arguments as they were sent, key order included. Cost: nothing when admission changed nothing, else a copy
+    /// on the first call.
+    pub fn original(&self) -> &Map<String, Value> {
+        match &self.input {
+            Value::Object(input) if self.changes.is_empty() => input,
+            _ => self.original.get_or_init(|| {
+                let mut value = self.input.clone();
+                self.changes.undo(&mut value);
+                match value {
+                    Value::Object(original) => original,
+                    _ => unreachable!("arguments are an object, and nothing replaces the root"),
+                }
+            }),
+        }
+    }
+
+    /// The strings in the fields that name files the call acts on, in document order, each once.
+    pub fn affected_paths(&self) -> &[String] {
+        &self.affected
+    }
+}
+
+/// Why a call was not admitted.
+#[derive(Debug)]
+pub enum BuildError {
+    /// The arguments are wrong; the sender can mend them.
+    Invalid(ValidationError),
+    /// The tool is wrong.
+    Internal(InternalError),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(error) => error.fmt(f),
+            Self::Internal(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for BuildError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Invalid(error) => error.source(),
+            Self::Internal(error) => error.source(),
+        }
+    }
+}
+
+impl From<BuildError> for ToolError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Invalid(error) => Self::Validation(error),
+            BuildError::Internal(error) => Self::Internal(error),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a file operation can fail with, and which of the three kinds of failure that is for a handler.
+//!
+//! Answers for the error type and its conversions. Leaves out the judging.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use devloop_contract::{CommonFailure, InternalError, Refusal, ToolError};
+
+use super::path::RelPath;
+
+/// Why a file operation did not happen.
+#[derive(Debug)]
+pub enum FsError {
+    /// The agent may not touch the path, or what lies there must not be touched.
+    Denied {
+        /// The path.
+        path: String,
+        /// The agent's short name.
+        agent: String,
+        /// What was found and what to do.
+        cause: String,
+    },
+    /// The agent might, but the tool's spec does not declare it: a bug of the handler or of the spec.
+    Undeclared {
+        /// The path.
+        path: String,
+        /// The spec file.
+        spec: String,
+    },
+    /// Something is there already.
+    Exists {
+        /// The path.
+        path: String,
+    },
+    /// Nothing is there.
+    Missing {
+        /// The path.
+        path: String,
+    },
+    /// The file is larger than the caller wants to read.
+    TooLarge {
+        /// The path.
+        path: String,
+        /// Its size.
+        bytes: u64,
+        /// The most that the caller takes.
+        limit: u64,
+    },
+    /// The file is not UTF-8.
+    NotText {
+        /// The path.
+        path: String,
+        /// How many bytes at its beginning are.
+        valid_up_to: usize,
+    },
+    /// The operating system refused.
+    Io {
+        /// The operation, as a verb.
+        op: &'static str,
+        /// The path.
+        path: String,
+        /// Its error.
+        source: io::Error,
+    },
+}
+
+impl FsError {
+    /// A refusal that does not know the agent yet; see [`by`](Self::by).
+    pub(super) fn denied(path: &RelPath, cause: impl Into<String>) -> Self {
+        Self::Denied {
+            path: path.to_string(),
+            agent: String::new(),
+            cause: cause.into(),
+        }
+    }
+
+    pub(super) fn io(op: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
+        Self::Io {
+            op,
+            path: path.to_owned(),
+            source: source.into(),
+        }
+    }
+
+    /// Names the agent for whom the operation was tried.
+    #[must_use]
+    pub(crate) fn by(self, name: &str) -> Self {
+        match self {
+            Self::Denied { path, cause, .. } => Self::Denied {
+                path,
+                agent: name.to_owned(),
+                cause,
+            },
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for FsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied { path, agent, cause } => write!(f, "{agent} may not touch `{path}`: {cause}"),
+            Self::Undeclared { path, spec } => write!(
+                f,
+                "`{path}` is not among the effects that {spec} declares; declare it there or do not touch it"
+            ),
+            Self::Exists { path } => write!(f, "`{path}` exists already"),
+            Self::Missing { path } => write!(f, "`{path}` does not exist"),
+            Self::TooLarge { path, bytes, limit } => {
+                write!(f, "`{path}` has {bytes} bytes, at most {limit} are read")
+            }
+            Self::NotText { path, valid_up_to } => write!(f, "`{path}` is not UTF-8 from byte {valid_up_to} on"),
+            Self::Io { op, path, source } => write!(f, "cannot {op} `{path}`: {source}"),
+        }
+    }
+}
+
+impl Error for FsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// A refused path is a sandbox violation; whatever else a handler did not foresee is internal.
+impl From<FsError> for ToolError {
+    fn from(error: FsError) -> Self {
+        match error {
+            FsError::Denied { path, agent, cause } => Self::Sandbox {
+                path,
+                agent,
+                cause: Some(cause),
+            },
+            // The message of its own, so that the chain does not say the system's error twice.
+            FsError::Io { op, path, source } => {
+                Self::Internal(InternalError::new(format!("cannot {op} `{path}`"), source))
+            }
+            other => Self::Internal(InternalError::bare(other.to_string())),
+        }
+    }
+}
+
+/// As into [`ToolError`], except that a file too large to read is an expected failure.
+impl<F> From<FsError> for Refusal<F> {
+    fn from(error: FsError) -> Self {
+        match error {
+            FsError::TooLarge { path, bytes, limit } => Self::Common(CommonFailure::TooLarge {
+                what: path,
+                bytes,
+                limit,
+            }),
+            other => Self::Tool(other.into()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the store can fail with.
+//!
+//! Answers for telling what an agent can act on (busy, corrupt) from what it cannot. Leaves out the wording of both.
+
+use std::error::Error;
+use std::fmt;
+
+use devloop_contract::{CommonFailure, ExpectedFailure, InternalError, Refusal, ToolError};
+
+use crate::sandbox::FsError;
+
+/// Why the store did not do something.
+#[derive(Debug)]
+pub enum StoreError {
+    /// A failure that tools share: `busy`, `state_corrupt`.
+    Common(CommonFailure),
+    /// A file operation.
+    Fs(FsError),
+    /// A value that cannot be written as JSON: a bug.
+    Serialize(serde_json::Error),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Common(failure) => {
+                f.write_str(failure.summary())?;
+                failure.details().map_or(Ok(()), |details| write!(f, " {details}"))
+            }
+            Self::Fs(error) => error.fmt(f),
+            Self::Serialize(error) => write!(f, "the value cannot be written as JSON: {error}"),
+        }
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Common(_) => None,
+            Self::Fs(error) => error.source(),
+            Self::Serialize(error) => Some(error),
+        }
+    }
+}
+
+impl From<FsError> for StoreError {
+    fn from(error: FsError) -> Self {
+        Self::Fs(error)
+    }
+}
+
+impl From<CommonFailure> for StoreError {
+    fn from(failure: CommonFailure) -> Self {
+        Self::Common(failure)
+    }
+}
+
+impl<F> From<StoreError> for Refusal<F> {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Common(failure) => Self::Common(failure),
+            StoreError::Fs(error) => error.into(),
+            StoreError::Serialize(error) => Self::Tool(ToolError::Internal(InternalError::new(
+                "a value cannot be written as JSON",
+                error,
+            ))),
+        }
+    }
+}

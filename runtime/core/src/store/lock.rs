@@ -1,0 +1,211 @@
+//! Locks by name, within this process and between processes.
+//!
+//! Answers for mutual exclusion: one holder per name and project, a bounded wait, and a refusal that names the holder.
+//! The file `agent-state/.locks/<name>.lock` is locked by the operating system, which lets go when a process dies; its
+//! content only tells others who holds it. It is never removed, else two processes could lock two files of one name.
+//! Leaves out which locks a handler needs; several are taken in the order todo, runtime, bugs, docs, timeline.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use devloop_contract::CommonFailure;
+use serde::{Deserialize, Serialize};
+
+use super::Store;
+use super::clock;
+use super::error::StoreError;
+use crate::sandbox::{FsError, RelPath};
+
+/// How long a call waits for a lock.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
+
+/// Between two looks at another process's lock: short at first, as most are held for milliseconds.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+const LONGEST_SLEEP: Duration = Duration::from_millis(25);
+
+/// A held lock; dropping it lets go.
+#[derive(Debug)]
+pub struct Lock {
+    // Fields drop in order: other processes may go on first, then the next of this process.
+    file: File,
+    _turn: Turn,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The holder's note goes with the lock. A failure only leaves an old note behind; closing lets go anyway.
+        let _ = self.file.set_len(0);
+        let _ = self.file.unlock();
+    }
+}
+
+/// What the lock file says about its holder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Holder {
+    pid: u32,
+    agent: String,
+    since: String,
+}
+
+impl Holder {
+    fn sentence(&self) -> String {
+        format!("{} (process {}) since {}", self.agent, self.pid, self.since)
+    }
+}
+
+pub(super) fn acquire(store: &Store, name: &str, wait: Duration) -> Result<Lock, StoreError> {
+    let path = RelPath::parse(&format!("agent-state/.locks/{name}.lock")).map_err(|problem| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem.to_string());
+        FsError::Io {
+            op: "lock",
+            path: name.to_owned(),
+            source,
+        }
+    })?;
+    let started = Instant::now();
+    let deadline = started + wait;
+    let busy = |holder: Option<Holder>| {
+        StoreError::Common(CommonFailure::Busy {
+            waited_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            holder: holder.map(|holder| holder.sentence()),
+        })
+    };
+    let me = Holder {
+        pid: std::process::id(),
+        agent: store.agent().to_owned(),
+        since: clock::iso(store.clock().now()),
+    };
+    // By place, not by handle: two stores on one directory share their turns.
+    let key = store.project().path().join(name);
+    let Some(turn) = Turn::take(key, deadline) else {
+        return Err(busy(read_holder(store, &path)));
+    };
+    let file = store
+        .project()
+        .open_update(&path)
+        .map_err(|error| error.by(store.agent()))?;
+    let mut sleep = SHORTEST_SLEEP;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(source)) => {
+                return Err(StoreError::Fs(FsError::Io {
+                    op: "lock",
+                    path: path.to_string(),
+                    source,
+                }));
+            }
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(busy(read_holder(store, &path)));
+        }
+        std::thread::sleep(sleep.min(left));
+        sleep = (sleep * 2).min(LONGEST_SLEEP);
+    }
+    let mut lock = Lock { file, _turn: turn };
+    note(&mut lock.file, &me);
+    Ok(lock)
+}
+
+/// Says who holds the lock. The lock holds without it, so a failure is not one of the caller's.
+fn note(file: &mut File, me: &Holder) {
+    let Ok(mut text) = serde_json::to_string(me) else {
+        return;
+    };
+    text.push('\n');
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| file.write_all(text.as_bytes()));
+    if let Err(error) = written {
+        tracing::warn!(%error, "the holder of a lock could not be noted");
+    }
+}
+
+fn read_holder(store: &Store, path: &RelPath) -> Option<Holder> {
+    let mut text = String::new();
+    // Opened anew, as the position of a shared handle would move.
+    let file = store.project().open_update(path).ok()?;
+    file.take(4_096).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// The turn of one waiter within this process: first come, first served.
+#[derive(Debug)]
+struct Turn {
+    key: PathBuf,
+    ticket: u64,
+    queues: Arc<Queues>,
+}
+
+#[derive(Debug, Default)]
+struct Queues {
+    waiting: Mutex<HashMap<PathBuf, VecDeque<u64>>>,
+    moved: Condvar,
+}
+
+static QUEUES: LazyLock<Arc<Queues>> = LazyLock::new(Arc::default);
+
+impl Turn {
+    fn take(key: PathBuf, deadline: Instant) -> Option<Self> {
+        let queues = Arc::clone(&QUEUES);
+        let mut waiting = queues.enter();
+        let queue = waiting.entry(key.clone()).or_default();
+        let ticket = queue.back().map_or(0, |last| last + 1);
+        queue.push_back(ticket);
+        // From here on dropping the turn leaves the queue, whether it came or not.
+        let turn = Self {
+            key,
+            ticket,
+            queues: Arc::clone(&queues),
+        };
+        loop {
+            if waiting.get(&turn.key).and_then(VecDeque::front) == Some(&ticket) {
+                return Some(turn);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                drop(waiting);
+                return None;
+            }
+            waiting = queues
+                .moved
+                .wait_timeout(waiting, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+impl Queues {
+    fn enter(&self) -> MutexGuard<'_, HashMap<PathBuf, VecDeque<u64>>> {
+        // Nothing can panic half-way through a change of the queues.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut waiting = self.queues.enter();
+        if let Some(queue) = waiting.get_mut(&self.key) {
+            queue.retain(|ticket| *ticket != self.ticket);
+            if queue.is_empty() {
+                waiting.remove(&self.key);
+            }
+        }
+        drop(waiting);
+        self.queues.moved.notify_all();
+    }
+}
+
+/// How many of this process hold or wait for a lock, by the directory joined with its name.
+#[cfg(test)]
+pub(super) fn waiting(key: &std::path::Path) -> usize {
+    QUEUES.enter().get(key).map_or(0, VecDeque::len)
+}

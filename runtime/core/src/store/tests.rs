@@ -1,0 +1,374 @@
+//! What the store promises, with threads, with processes and with broken files.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use devloop_contract::CommonFailure;
+use devloop_contract::glob::Pattern;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+use crate::sandbox::Durability;
+
+/// A store and the directory that goes when this is dropped: bind both.
+pub(crate) struct Place {
+    pub(crate) dir: TempDir,
+    pub(crate) store: Store,
+}
+
+pub(crate) fn place() -> Place {
+    let dir = TempDir::new().unwrap();
+    let store = store_at(dir.path());
+    Place { dir, store }
+}
+
+fn store_at(dir: &Path) -> Store {
+    let project = Arc::new(ProjectDir::open(dir).unwrap());
+    let write = vec![Pattern::parse("agent-state/**").unwrap()];
+    let sandbox = Sandbox::new(project, "pm", write).with_durability(Durability::Cached);
+    let now = "2026-11-30T10:15:00.123Z".parse().unwrap();
+    Store::new(sandbox, Arc::new(FixedClock::new(now)))
+}
+
+fn rel(text: &str) -> RelPath {
+    RelPath::parse(text).unwrap()
+}
+
+fn journal(store: &Store) -> Journal {
+    Journal::new(store.clone(), rel("agent-state/j.ndjson"), "j", Durability::Cached)
+}
+
+const LONG: Duration = Duration::from_mins(1);
+
+/// Runs one ignored test of this file in another process.
+fn child(test: &str, dir: &Path, number: usize) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", &format!("store::tests::{test}")])
+        .env("DEVLOOP_TEST_DIR", dir)
+        .env("DEVLOOP_TEST_NUMBER", number.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn child_dir() -> Option<std::path::PathBuf> {
+    std::env::var_os("DEVLOOP_TEST_DIR").map(Into::into)
+}
+
+#[test]
+#[ignore = "started by another test, in a process of its own"]
+fn child_appends() {
+    let Some(dir) = child_dir() else { return };
+    let number: usize = std::env::var("DEVLOOP_TEST_NUMBER").unwrap().parse().unwrap();
+    let store = store_at(&dir);
+    for index in 0..40 {
+        journal(&store)
+            .append(&json!({"by": number, "index": index}), LONG)
+            .unwrap();
+    }
+}
+
+#[test]
+fn appends_of_processes_and_threads_have_no_gap_and_no_double() {
+    let Place { dir, store } = place();
+    let children: Vec<Child> = (0..4)
+        .map(|number| child("child_appends", dir.path(), number))
+        .collect();
+    std::thread::scope(|scope| {
+        for number in 4..8 {
+            let store = &store;
+            scope.spawn(move || {
+                for index in 0..40 {
+                    journal(store)
+                        .append(&json!({"by": number, "index": index}), LONG)
+                        .unwrap();
+                }
+            });
+        }
+    });
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let records = journal(&store).read_from(0).unwrap();
+    let numbers: Vec<u64> = records.iter().map(|record| record["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=320).collect::<Vec<_>>());
+    for by in 0..8 {
+        let of_one = records
+            .iter()
+            .filter(|record| record["by"] == json!(by))
+            .map(|record| record["index"].as_u64().unwrap());
+        assert_eq!(
+            of_one.collect::<Vec<_>>(),
+            (0..40).collect::<Vec<_>>(),
+            "each writer's order is kept"
+        );
+    }
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_is_mended() {
+    let Place { dir, store } = place();
+    let file = dir.path().join("agent-state/j.ndjson");
+    let journal = journal(&store);
+    for text in ["one", "two", "三 \"three\" {}"] {
+        journal.append(&json!({ "text": text }), LONG).unwrap();
+    }
+    let whole = fs::read(&file).unwrap();
+    let first_two = whole
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(at, _)| at + 1)
+        .nth(1)
+        .unwrap();
+    for cut in first_two..=whole.len() {
+        fs::write(&file, &whole[..cut]).unwrap();
+        let _ = fs::remove_file(dir.path().join("agent-state/j.ndjson.torn"));
+        let readable = journal.read_from(0).unwrap().len();
+        let kept = if cut >= whole.len() - 1 { 3 } else { 2 };
+        assert_eq!(readable, kept, "cut at {cut}");
+        assert_eq!(
+            journal.append(&json!({"text": "next"}), LONG).unwrap(),
+            kept as u64 + 1,
+            "cut at {cut}"
+        );
+        let after = fs::read(&file).unwrap();
+        let expected = if kept == 3 { &whole[..] } else { &whole[..first_two] };
+        assert!(
+            after.starts_with(expected) && after.ends_with(b"\"next\"}\n"),
+            "cut at {cut}"
+        );
+        assert_eq!(journal.read_from(0).unwrap().len(), kept + 1);
+        let torn = fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap_or_default();
+        let lost = if kept == 3 { &[][..] } else { &whole[first_two..cut] };
+        assert_eq!(
+            torn.strip_suffix(b"\n").unwrap_or_default(),
+            lost,
+            "cut at {cut}: nothing is thrown away"
+        );
+    }
+}
+
+#[test]
+fn the_last_number_is_found_behind_long_and_broken_lines() {
+    let Place { dir, store } = place();
+    let journal = journal(&store);
+    journal.append(&json!({"text": "x".repeat(200_000)}), LONG).unwrap();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
+    let file = dir.path().join("agent-state/j.ndjson");
+    let mut text = fs::read_to_string(&file).unwrap();
+    text.push_str("{broken\nnot json either\n");
+    text.push_str(&"y".repeat(50_000));
+    fs::write(&file, text).unwrap();
+    // A line that can be read no more may have had a number; it is not given again.
+    assert_eq!(journal.append(&json!({"seq": 99}), LONG).unwrap(), 5);
+    assert_eq!(journal.read_from(2).unwrap().len(), 2);
+    assert!(matches!(
+        journal.append(&json!([]), LONG),
+        Err(StoreError::Serialize(_))
+    ));
+    fs::write(&file, "\n").unwrap();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 1);
+}
+
+fn busy(error: StoreError) -> Option<String> {
+    match error {
+        StoreError::Common(CommonFailure::Busy { holder, .. }) => holder,
+        other => panic!("not busy: {other}"),
+    }
+}
+
+#[test]
+#[ignore = "started by another test, in a process of its own"]
+fn child_holds_a_lock() {
+    let Some(dir) = child_dir() else { return };
+    let _lock = store_at(&dir).lock("todo", LONG).unwrap();
+    fs::write(dir.join("held"), "").unwrap();
+    // Until the other side closes the pipe or ends this process.
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn a_waiter_is_told_who_holds_the_lock_and_gets_it_when_the_holder_dies() {
+    let Place { dir, store } = place();
+    let mut holder = child("child_holds_a_lock", dir.path(), 0);
+    while !dir.path().join("held").exists() {
+        assert!(holder.try_wait().unwrap().is_none(), "the holder ended early");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let name = busy(store.lock("todo", Duration::from_millis(30)).unwrap_err()).unwrap();
+    assert_eq!(
+        name,
+        format!("pm (process {}) since 2026-11-30T10:15:00.123Z", holder.id())
+    );
+    store.lock("other", Duration::ZERO).unwrap();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let lock = store.lock("todo", LONG).unwrap();
+    let name = busy(store_at(dir.path()).lock("todo", Duration::from_millis(5)).unwrap_err()).unwrap();
+    assert!(
+        name.contains(&format!("process {}", std::process::id())),
+        "another store of this process waits too"
+    );
+    drop(lock);
+    assert!(
+        dir.path().join("agent-state/.locks/todo.lock").exists(),
+        "the file stays"
+    );
+}
+
+#[test]
+fn a_lock_excludes_and_turns_are_taken_in_order() {
+    let Place { store, dir: _dir } = place();
+    let inside = AtomicBool::new(false);
+    let first = store.lock("x", LONG).unwrap();
+    let order = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (store, inside, order) = (&store, &inside, &order);
+            scope.spawn(move || {
+                let _lock = store.lock("x", LONG).unwrap();
+                assert!(!inside.swap(true, Ordering::SeqCst), "two at once");
+                order.lock().unwrap().push(number);
+                inside.store(false, Ordering::SeqCst);
+            });
+            // The next one comes once this one waits.
+            while lock::waiting(&store.project().path().join("x")) < number + 2 {
+                std::thread::yield_now();
+            }
+        }
+        drop(first);
+    });
+    assert_eq!(order.into_inner().unwrap(), (0..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_lock_file_that_is_a_link_is_refused() {
+    let Place { dir, store } = place();
+    fs::create_dir_all(dir.path().join("agent-state/.locks")).unwrap();
+    fs::write(dir.path().join("victim"), "precious").unwrap();
+    symlink("../../victim", dir.path().join("agent-state/.locks/todo.lock")).unwrap();
+    fs::hard_link(
+        dir.path().join("victim"),
+        dir.path().join("agent-state/.locks/hard.lock"),
+    )
+    .unwrap();
+    for name in ["todo", "hard", "../x"] {
+        assert!(
+            matches!(store.lock(name, Duration::ZERO), Err(StoreError::Fs(_))),
+            "{name}"
+        );
+    }
+    assert_eq!(fs::read(dir.path().join("victim")).unwrap(), b"precious");
+}
+
+#[test]
+fn state_is_pretty_and_comes_back() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/pm-todo.json");
+    assert_eq!(store.read_state::<Value>(&path).unwrap(), None);
+    let value = json!({"b": [1], "a": "文"});
+    store.write_state(&path, &value).unwrap();
+    let file = dir.path().join(path.as_str());
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text, "{\n  \"b\": [\n    1\n  ],\n  \"a\": \"文\"\n}\n");
+    fs::write(&file, format!("\u{FEFF}{text}")).unwrap();
+    assert_eq!(store.read_state::<Value>(&path).unwrap(), Some(value));
+    assert!(matches!(
+        store.write_state(&rel("prd/x.json"), &1),
+        Err(StoreError::Fs(FsError::Denied { .. }))
+    ));
+}
+
+#[test]
+fn a_corrupt_state_file_is_set_aside_and_never_lost() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/pm-todo.json");
+    store.write_state(&path, &json!([])).unwrap();
+    for (round, bytes) in [&b"{\"a\": tru"[..], b"", b"\xff\xfe", b"{\"a\": 1}"]
+        .into_iter()
+        .enumerate()
+    {
+        fs::write(dir.path().join(path.as_str()), bytes).unwrap();
+        let error = store.read_state::<Vec<u8>>(&path).unwrap_err();
+        let StoreError::Common(CommonFailure::StateCorrupt {
+            path: named,
+            kept_as,
+            problem,
+        }) = error
+        else {
+            panic!("{error}")
+        };
+        let suffix = if round == 0 {
+            String::new()
+        } else {
+            format!("-{}", round + 1)
+        };
+        assert_eq!(named, path.as_str());
+        assert_eq!(
+            kept_as,
+            format!("agent-state/pm-todo.json.corrupt-20261130T101500123Z{suffix}")
+        );
+        assert!(!problem.is_empty());
+        assert_eq!(fs::read(dir.path().join(kept_as)).unwrap(), bytes);
+        assert_eq!(store.read_state::<Vec<u8>>(&path).unwrap(), None);
+    }
+}
+
+#[test]
+fn the_history_keeps_the_newest() {
+    let Place { dir, store } = place();
+    assert_eq!(store.prune_history("pm-todo.", 2).unwrap(), 0);
+    for number in [3, 1, 5, 2, 4] {
+        store
+            .keep_in_history(&format!("pm-todo.20261130T10150000{number}Z.json"), b"{}")
+            .unwrap();
+    }
+    store.keep_in_history("pm-todo2.x.json", b"").unwrap();
+    assert_eq!(store.prune_history("pm-todo.", 2).unwrap(), 3);
+    let mut left: Vec<_> = fs::read_dir(dir.path().join("agent-state/history"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [
+            "pm-todo.20261130T101500004Z.json",
+            "pm-todo.20261130T101500005Z.json",
+            "pm-todo2.x.json"
+        ]
+    );
+    assert!(store.keep_in_history("../x", b"").is_err());
+}
+
+#[test]
+fn a_reader_never_sees_a_part_of_a_state_file() {
+    let Place { store, dir: _dir } = place();
+    let path = rel("agent-state/shared.json");
+    let document = |number: usize| json!({"by": number, "text": "x".repeat(number * 700), "end": number});
+    store.write_state(&path, &document(0)).unwrap();
+    let writing = std::sync::atomic::AtomicUsize::new(16);
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let (store, path, writing) = (&store, &path, &writing);
+            scope.spawn(move || {
+                for _ in 0..25 {
+                    store.write_state(path, &document(number)).unwrap();
+                }
+                writing.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        while writing.load(Ordering::SeqCst) > 0 {
+            let value: Value = store.read_state(&path).unwrap().expect("it is always there");
+            assert_eq!(value["by"], value["end"]);
+        }
+    });
+    let names = store.sandbox().list(&rel("agent-state")).unwrap().unwrap();
+    assert_eq!(names.len(), 1, "no temporary file stays");
+}

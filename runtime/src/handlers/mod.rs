@@ -1,0 +1,5 @@
+// @generated from specs/tools/ by `cargo codegen write`. Do not edit.
+
+//! The handlers, one file each: the module is `group::handler`, as in `specs/tools/`.
+
+pub(crate) mod persistence;

@@ -1,0 +1,5 @@
+// @generated from specs/tools/persistence/ by `cargo codegen write`. Do not edit.
+
+//! The handlers of `specs/tools/persistence/`.
+
+pub(crate) mod write_todolist;

@@ -1,0 +1,889 @@
+//! The MCP face over in-memory pipes: raw frames in, raw frames out.
+
+#[expect(unreachable_pub, reason = "shared with an example and another test")]
+mod mcp_fake;
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use devloop_runtime::mcp::{ExitReason, ServeOptions, serve_io};
+use mcp_fake::Fake;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// No test may hang.
+const GUARD: Duration = Duration::from_secs(5);
+
+struct Client {
+    writer: Option<WriteHalf<DuplexStream>>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    serving: JoinHandle<ExitReason>,
+    fake: Fake,
+}
+
+impl Client {
+    fn start(options: ServeOptions) -> Self {
+        let fake = Fake::default();
+        let (near, far) = tokio::io::duplex(256 * 1024);
+        let (reader, writer) = split(far);
+        let serving = tokio::spawn(serve_io(fake.clone(), options, reader, writer));
+        let (reader, writer) = split(near);
+        Self {
+            writer: Some(writer),
+            lines: BufReader::new(reader).lines(),
+            serving,
+            fake,
+        }
+    }
+
+    async fn open() -> Self {
+        Self::open_with(ServeOptions::default()).await
+    }
+
+    async fn open_with(options: ServeOptions) -> Self {
+        let mut client = Self::start(options);
+        client.send(&initialize("2025-06-18")).await;
+        assert_eq!(client.next().await["id"], json!("init"));
+        client
+            .send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await;
+        client
+    }
+
+    async fn send_bytes(&mut self, bytes: &[u8]) {
+        let writer = self.writer.as_mut().expect("the input is open");
+        timeout(GUARD, writer.write_all(bytes))
+            .await
+            .expect("the server reads")
+            .expect("the server is there");
+    }
+
+    async fn send(&mut self, frame: &Value) {
+        self.send_bytes(format!("{frame}\n").as_bytes()).await;
+    }
+
+    async fn next(&mut self) -> Value {
+        let line = timeout(GUARD, self.lines.next_line())
+            .await
+            .expect("an answer in time")
+            .expect("readable");
+        serde_json::from_str(&line.expect("a line")).expect("JSON")
+    }
+
+    /// Asks for something else; what comes back first must be the answer to that.
+    async fn nothing_but_a_ping(&mut self) {
+        self.send(&json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"}))
+            .await;
+        assert_eq!(self.next().await, json!({"jsonrpc": "2.0", "id": "ping", "result": {}}));
+    }
+
+    async fn call(&mut self, id: u64, name: &str, arguments: Value) {
+        self.send(&call(id, name, arguments)).await;
+    }
+
+    /// Waits until so many calls have begun.
+    async fn begun(&self, count: usize) {
+        let begun = async {
+            while self.fake.begun.load(Ordering::SeqCst) < count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(GUARD, begun).await.expect("the call begins");
+    }
+
+    async fn end_input(&mut self) {
+        let mut writer = self.writer.take().expect("the input is open");
+        writer.shutdown().await.expect("the server is there");
+    }
+
+    /// Waits for the end; the reason, and the frames not yet read.
+    async fn ended(self) -> (ExitReason, Vec<Value>) {
+        let Self { mut lines, serving, .. } = self;
+        let ended = async {
+            let reason = serving.await.expect("no panic");
+            let mut rest = Vec::new();
+            while let Ok(Some(line)) = lines.next_line().await {
+                rest.push(serde_json::from_str(&line).expect("JSON"));
+            }
+            (reason, rest)
+        };
+        timeout(GUARD, ended).await.expect("the server ends")
+    }
+}
+
+fn initialize(version: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
+        "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
+    }})
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
+fn call(id: u64, name: &str, arguments: Value) -> Value {
+    let params = json!({"name": name, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+/// A request of the era without a handshake.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
+fn modern(id: u64, method: &str, params: Value) -> Value {
+    let mut frame = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    frame["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    frame
+}
+
+fn cancelled(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "x"}})
+}
+
+fn error_of(frame: &Value) -> (i64, &str) {
+    let error = &frame["error"];
+    let code = error["code"].as_i64().unwrap_or_else(|| panic!("an error: {frame}"));
+    (code, error["message"].as_str().expect("a message"))
+}
+
+fn text_of(frame: &Value) -> &str {
+    assert_eq!(frame["result"]["content"].as_array().map(Vec::len), Some(1), "{frame}");
+    frame["result"]["content"][0]["text"].as_str().expect("a text")
+}
+
+/// Sends each frame and expects its refusal: the frame, the id, the code, a part of the message.
+async fn refused(client: &mut Client, frames: &[(&[u8], Value, i64, &str)]) {
+    for (frame, id, code, part) in frames {
+        let shown = String::from_utf8_lossy(frame);
+        client.send_bytes(&[*frame, b"\n"].concat()).await;
+        let answer = client.next().await;
+        assert_eq!(answer.get("id"), Some(id), "{shown}: {answer}");
+        let (found, message) = error_of(&answer);
+        assert_eq!(found, *code, "{shown}: {answer}");
+        assert!(message.contains(part), "{shown}: {answer}");
+    }
+    client.nothing_but_a_ping().await;
+}
+
+#[tokio::test]
+async fn what_is_not_json_is_answered_to_its_id() {
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{{"name":"echo","arguments":{{"a":{}1{}}}}}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    let frames: &[(&[u8], Value, i64, &str)] = &[
+        (b"{oops", Value::Null, -32700, "not JSON"),
+        (
+            br#"{"jsonrpc":"2.0","id":1,"method":"tools/list""#,
+            json!(1),
+            -32700,
+            "not JSON",
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"\xff\"}",
+            json!(2),
+            -32700,
+            "not JSON",
+        ),
+        (
+            b"{\"id\":2,\"\xff\":1,\"method\":\"ping\"}",
+            json!(2),
+            -32700,
+            "not JSON",
+        ),
+        (
+            br#"{"method":"tools/call","params":{"arguments":{"text":"\ud800"}},"jsonrpc":"2.0","id":3}"#,
+            json!(3),
+            -32700,
+            "must come in pairs",
+        ),
+        (
+            br#"{"method":"x","params":"\ud83dx","id":"s"}"#,
+            json!("s"),
+            -32700,
+            "must come in pairs",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}"#,
+            Value::Null,
+            -32700,
+            "must come in pairs",
+        ),
+        (deep.as_bytes(), json!(4), -32700, "recursion"),
+        (
+            br#"{"jsonrpc":"2.0","id":5,"method":"ping"} x"#,
+            json!(5),
+            -32700,
+            "not JSON",
+        ),
+    ];
+    refused(&mut Client::open().await, frames).await;
+}
+
+#[tokio::test]
+async fn json_that_is_no_request_is_answered() {
+    let frames: &[(&[u8], Value, i64, &str)] = &[
+        (b"5", Value::Null, -32600, "a number"),
+        (b"\"hello\"", Value::Null, -32600, "a string"),
+        (b"[]", Value::Null, -32600, "batches"),
+        (b"[1,{}]", Value::Null, -32600, "batches"),
+        (br#"{"jsonrpc":"2.0","id":5}"#, json!(5), -32600, "`method`"),
+        (b"{}", Value::Null, -32600, "`method`"),
+        (br#"{"jsonrpc":"2.0","id":6,"method":7}"#, json!(6), -32600, "`method`"),
+        (br#"{"id":7,"method":"ping"}"#, json!(7), -32600, "`jsonrpc`"),
+        (
+            br#"{"jsonrpc":"1.0","id":8,"method":"ping"}"#,
+            json!(8),
+            -32600,
+            "`jsonrpc`",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            Value::Null,
+            -32600,
+            "`id`",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            Value::Null,
+            -32600,
+            "`id`",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            json!(1.5),
+            -32600,
+            "`id`",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"ping"}"#,
+            json!(u64::MAX),
+            -32600,
+            "`id`",
+        ),
+    ];
+    refused(&mut Client::open().await, frames).await;
+}
+
+#[tokio::test]
+async fn wrong_parameters_and_methods_are_answered() {
+    let frames: &[(&[u8], Value, i64, &str)] = &[
+        (br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#, json!(1), -32602, "`params`"),
+        (br#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{}}"#, json!(2), -32602, "`params.name`"),
+        (br#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#, json!(3), -32602, "`params.name`"),
+        (
+            br#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","arguments":"{}"}}"#,
+            json!(4),
+            -32602,
+            "`params.arguments` must be an object, found a string",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"echo","arguments":[]}}"#,
+            json!(5),
+            -32602,
+            "found an array",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"echo","arguments":{"a":[{"b":1,"b":2}]}}}"#,
+            json!(6),
+            -32602,
+            r#"duplicate key "b" in params.arguments.a[0]"#,
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","name":"big"}}"#,
+            json!(7),
+            -32602,
+            r#"duplicate key "name" in params"#,
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":8,"method":"ping","method":"tools/list"}"#,
+            json!(8),
+            -32602,
+            r#"duplicate key "method" in the frame"#,
+        ),
+        (br#"{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"cursor":5}}"#, json!(9), -32602, "`params.cursor`"),
+        (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),
+        (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no/such"),
+        (br#"{"jsonrpc":"2.0","id":12,"method":"prompts/list"}"#, json!(12), -32601, "prompts/list"),
+        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32601, "resources/read"),
+    ];
+    refused(&mut Client::open().await, frames).await;
+}
+
+#[tokio::test]
+async fn a_line_beyond_the_limit_is_skipped_and_answered() {
+    let mut client = Client::open().await;
+    let long = "x".repeat(17 * 1024 * 1024);
+    for frame in [
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"{long}\"}}}}\n"),
+        format!("{{\"method\":\"tools/call\",\"params\":{{\"name\":\"{long}\"}},\"jsonrpc\":\"2.0\",\"id\":1}}\n"),
+    ] {
+        client.send_bytes(frame.as_bytes()).await;
+        let answer = client.next().await;
+        assert_eq!((&answer["id"], error_of(&answer).0), (&json!(1), -32700), "{answer}");
+    }
+    client.nothing_but_a_ping().await;
+}
+
+#[tokio::test]
+async fn every_id_in_a_batch_is_answered() {
+    let mut client = Client::open().await;
+    let notification = json!({"jsonrpc": "2.0", "method": "x"});
+    client
+        .send(&json!([
+            call(1, "echo", json!({})),
+            notification,
+            call(2, "echo", json!({})),
+            3
+        ]))
+        .await;
+    for id in [1, 2] {
+        let answer = client.next().await;
+        assert_eq!((&answer["id"], error_of(&answer).0), (&json!(id), -32600));
+    }
+    client.nothing_but_a_ping().await;
+}
+
+#[tokio::test]
+async fn what_needs_no_answer_gets_none() {
+    let mut client = Client::open().await;
+    for frame in [
+        "",
+        "\r",
+        "   ",
+        r#"{"jsonrpc":"2.0","method":"notifications/none-such","params":{"a":1}}"#,
+        r#"{"jsonrpc":"2.0","method":"$/lsp"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[]}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":5}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"a":1,"a":2}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":9,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":9,"error":{"code":1,"message":"x"}}"#,
+    ] {
+        client.send_bytes(format!("{frame}\n").as_bytes()).await;
+    }
+    client.nothing_but_a_ping().await;
+}
+
+#[tokio::test]
+async fn carriage_returns_byte_order_marks_and_pieces_are_tolerated() {
+    let mut client = Client::open().await;
+    client
+        .send_bytes(b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"id\":7.0,\"method\":\"ping\"}\r\n")
+        .await;
+    assert_eq!(client.next().await["id"], json!(7));
+    for byte in b"{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}\n" {
+        client.send_bytes(&[*byte]).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(client.next().await["id"], json!(8));
+}
+
+#[tokio::test]
+async fn arguments_may_be_left_out() {
+    let mut client = Client::open().await;
+    for params in [
+        json!({"name": "echo"}),
+        json!({"name": "echo", "arguments": null, "_meta": null}),
+    ] {
+        client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
+            .await;
+        assert_eq!(
+            client.next().await["result"]["structuredContent"],
+            json!({"ok": true, "echo": {}})
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_second_request_with_an_id_in_flight_is_refused_and_the_first_still_answers() {
+    let mut client = Client::open().await;
+    client.call(1, "meet", json!({})).await;
+    client.begun(1).await;
+    client.call(1, "echo", json!({})).await;
+    let answer = client.next().await;
+    assert_eq!((&answer["id"], error_of(&answer).0), (&json!(1), -32600));
+    assert!(error_of(&answer).1.contains("id 1 is already in flight"), "{answer}");
+    // Calls run at the same time, or these two would never meet.
+    client.call(2, "meet", json!({})).await;
+    let mut ids = [client.next().await, client.next().await].map(|answer| answer["id"].as_u64().expect("an id"));
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2]);
+    // Once answered, the id is free.
+    client.call(1, "echo", json!({})).await;
+    assert_eq!(client.next().await["result"]["isError"], json!(false));
+}
+
+#[tokio::test]
+async fn a_number_and_a_string_are_different_ids() {
+    let mut client = Client::open().await;
+    client.call(1, "meet", json!({})).await;
+    client.begun(1).await;
+    let mut other = call(0, "meet", json!({}));
+    other["id"] = json!("1");
+    client.send(&other).await;
+    let ids = [client.next().await, client.next().await].map(|answer| answer["id"].clone());
+    assert!(ids.contains(&json!(1)) && ids.contains(&json!("1")), "{ids:?}");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_stops_and_is_not_answered() {
+    let mut client = Client::open().await;
+    client.call(1, "sleep", json!({})).await;
+    client.begun(1).await;
+    client.send(&cancelled(1)).await;
+    client.nothing_but_a_ping().await;
+    let stopped = async {
+        while client.fake.cancelled.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(GUARD, stopped).await.expect("the call stops");
+    // Once it has stopped, its id is free, and what it returned is gone.
+    client.nothing_but_a_ping().await;
+    client.call(1, "echo", json!({})).await;
+    assert_eq!(
+        client.next().await["result"]["structuredContent"],
+        json!({"ok": true, "echo": {}})
+    );
+}
+
+#[tokio::test]
+async fn the_id_of_a_cancelled_call_is_taken_until_the_call_has_stopped() {
+    let mut client = Client::open().await;
+    client.call(1, "stubborn", json!({})).await;
+    client.begun(1).await;
+    client.send(&cancelled(1)).await;
+    client.call(1, "echo", json!({})).await;
+    let answer = client.next().await;
+    assert!(error_of(&answer).1.contains("still stopping"), "{answer}");
+}
+
+#[tokio::test]
+async fn progress_only_grows_and_comes_before_the_answer() {
+    let mut client = Client::open().await;
+    let mut frame = call(1, "progress", json!({}));
+    frame["params"]["_meta"] = json!({"progressToken": "t"});
+    client.send(&frame).await;
+    let mut seen = Vec::new();
+    let answer = loop {
+        let frame = client.next().await;
+        if frame["method"] != json!("notifications/progress") {
+            break frame;
+        }
+        assert_eq!(frame["params"]["progressToken"], json!("t"));
+        assert_eq!(frame["params"]["total"], json!(3.0));
+        seen.push((frame["params"]["progress"].clone(), frame["params"]["message"].clone()));
+    };
+    let expected = [(1.0, "step 1"), (2.0, "step 2"), (3.0, "step 3")].map(|(done, text)| (json!(done), json!(text)));
+    assert_eq!(seen, expected);
+    assert_eq!(answer["result"]["structuredContent"]["asked"], json!(true));
+    // Without a token there is none.
+    client.call(2, "progress", json!({})).await;
+    assert_eq!(
+        client.next().await["result"]["structuredContent"]["asked"],
+        json!(false)
+    );
+}
+
+#[tokio::test]
+async fn a_success_is_structured_and_the_same_as_text() {
+    let mut client = Client::open().await;
+    client.call(1, "echo", json!({"text": "héllo\n", "n": 1.5})).await;
+    let answer = client.next().await;
+    let structured = json!({"ok": true, "echo": {"text": "héllo\n", "n": 1.5}});
+    assert_eq!(answer["result"]["structuredContent"], structured);
+    assert_eq!(
+        serde_json::from_str::<Value>(text_of(&answer)).expect("JSON"),
+        structured
+    );
+    assert_eq!(answer["result"]["isError"], json!(false));
+    assert_eq!(answer["result"].get("resultType"), None);
+}
+
+#[tokio::test]
+async fn failures_are_results_with_everything_in_the_text() {
+    let mut client = Client::open().await;
+    let expected = r#"{"ok":false,"code":"no_list","reason":"there is no list","hint":"Write one first.","details":{"looked":"here"}}"#;
+    for (how, parts) in [
+        ("expected", &[expected][..]),
+        ("invalid", &["items[3].id: no such id"]),
+        (
+            "sandbox",
+            &["Sandbox violation:pm tried to write units/x\npm may write prd/**."],
+        ),
+        (
+            "internal",
+            &[
+                "internal error: the list cannot be read",
+                "e-1",
+                "reported",
+                "Do not retry blindly",
+            ],
+        ),
+        ("cancelled", &["cancelled"]),
+    ] {
+        client.call(1, "fail", json!({"how": how})).await;
+        let answer = client.next().await;
+        assert_eq!(answer["result"]["isError"], json!(true), "{answer}");
+        assert_eq!(answer["result"].get("structuredContent"), None, "{answer}");
+        for part in parts {
+            assert!(text_of(&answer).contains(part), "{how}: {answer}");
+        }
+    }
+    client.call(1, "fail", json!({"how": "expected"})).await;
+    assert_eq!(text_of(&client.next().await), expected);
+    client.call(1, "fail", json!({"how": "long"})).await;
+    assert_eq!(text_of(&client.next().await).chars().count(), 4_000);
+}
+
+#[tokio::test]
+async fn a_panic_is_an_internal_error() {
+    let mut client = Client::open().await;
+    client.call(1, "panic", json!({})).await;
+    let answer = client.next().await;
+    assert!(text_of(&answer).starts_with("internal error"), "{answer}");
+    client.nothing_but_a_ping().await;
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_refused_with_the_nearest_names() {
+    let mut client = Client::open().await;
+    client.call(1, "eccho", json!({})).await;
+    let answer = client.next().await;
+    assert_eq!(
+        error_of(&answer),
+        (-32602, r#"unknown tool "eccho": did you mean echo?"#)
+    );
+    assert_eq!(answer["error"]["data"], json!({"name": "eccho", "nearest": ["echo"]}));
+}
+
+#[tokio::test]
+async fn a_big_result_comes_whole() {
+    let mut client = Client::open().await;
+    client.call(1, "big", json!({"size": 4 << 20})).await;
+    let answer = client.next().await;
+    assert_eq!(
+        answer["result"]["structuredContent"]["text"].as_str().map(str::len),
+        Some(4 << 20)
+    );
+}
+
+#[tokio::test]
+async fn the_call_is_named_by_the_client_or_by_process_and_id() {
+    let mut client = Client::open().await;
+    let mut frame = call(1, "who", json!({}));
+    frame["params"]["_meta"] = json!({"claudecode/toolUseId": "toolu_1"});
+    client.send(&frame).await;
+    assert_eq!(
+        client.next().await["result"]["structuredContent"]["tool_use_id"],
+        json!("toolu_1")
+    );
+    let mut names = Vec::new();
+    for id in [json!(5), json!("5")] {
+        frame["id"] = id;
+        frame["params"]["_meta"] = json!({"claudecode/toolUseId": ""});
+        client.send(&frame).await;
+        let answer = client.next().await;
+        names.push(
+            answer["result"]["structuredContent"]["tool_use_id"]
+                .as_str()
+                .expect("a name")
+                .to_owned(),
+        );
+    }
+    assert!(names[0].ends_with(":5") && names[1].ends_with(":\"5\""), "{names:?}");
+    assert_eq!(names[0].len(), 36 + 2);
+}
+
+#[tokio::test]
+async fn the_list_says_everything_about_a_tool() {
+    let mut client = Client::open().await;
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+        .await;
+    let answer = client.next().await;
+    assert_eq!(answer["result"].get("nextCursor"), None);
+    let tools = answer["result"]["tools"].as_array().expect("a list");
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "big", "echo", "fail", "meet", "panic", "progress", "sleep", "stubborn", "who"
+        ]
+    );
+    let text = json!({"type": "string", "description": "What to say."});
+    let ok = json!({"type": "boolean", "description": "Always true."});
+    let echo = json!({
+        "name": "echo",
+        "title": "Echo",
+        "description": "Answers with its arguments.",
+        "inputSchema": {"type": "object", "properties": {"text": text}},
+        "outputSchema": {"type": "object", "properties": {"ok": ok}, "required": ["ok"]},
+        "annotations": {
+            "title": "Echo",
+            "readOnlyHint": true,
+            "destructiveHint": false,
+            "idempotentHint": true,
+            "openWorldHint": false,
+        },
+        "_meta": {"anthropic/alwaysLoad": true, "anthropic/searchHint": "say again"},
+    });
+    assert_eq!(tools[1], echo);
+    assert_eq!(tools[0]["annotations"]["readOnlyHint"], json!(false));
+    assert_eq!(tools[0]["annotations"]["destructiveHint"], json!(true));
+    assert_eq!(tools[0].get("_meta"), None);
+}
+
+#[tokio::test]
+async fn the_list_comes_in_pages_and_a_foreign_cursor_is_refused() {
+    let options = ServeOptions {
+        page_size: 4,
+        ..ServeOptions::default()
+    };
+    let mut client = Client::open_with(options).await;
+    let (mut names, mut params, mut cursors) = (Vec::new(), json!({}), Vec::new());
+    loop {
+        client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}))
+            .await;
+        let answer = client.next().await;
+        let tools = answer["result"]["tools"].as_array().expect("a list");
+        names.extend(
+            tools
+                .iter()
+                .map(|tool| tool["name"].as_str().expect("a name").to_owned()),
+        );
+        let Some(cursor) = answer["result"].get("nextCursor") else {
+            break;
+        };
+        cursors.push(cursor.as_str().expect("a string").to_owned());
+        params = json!({"cursor": cursor});
+    }
+    assert_eq!((names.len(), cursors.len()), (9, 2));
+    assert!(names.is_sorted());
+    let list = &cursors[0][..16];
+    let made_up = ["", "0", "é", "xxxxxxxxxxxxxxxx4", list].map(str::to_owned);
+    for bad in made_up
+        .into_iter()
+        .chain(["0", "5", "fff", "+4", "c"].map(|start| format!("{list}{start}")))
+    {
+        client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": bad}}))
+            .await;
+        let answer = client.next().await;
+        assert_eq!(error_of(&answer).0, -32602, "{bad}: {answer}");
+        assert!(error_of(&answer).1.starts_with("unknown cursor"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn every_version_with_a_handshake_is_spoken() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut client = Client::start(ServeOptions::default());
+        client.send(&initialize(version)).await;
+        let result = &client.next().await["result"];
+        assert_eq!(result["protocolVersion"], json!(version));
+        let info = json!({"name": "devloop", "title": "devloop tool registry", "version": env!("CARGO_PKG_VERSION")});
+        assert_eq!(result["serverInfo"], info);
+        assert_eq!(result["instructions"], json!("A service for tests."));
+        assert_eq!(result["capabilities"], json!({"tools": {}}));
+    }
+    let mut client = Client::start(ServeOptions::default());
+    client.send(&initialize("1999-01-01")).await;
+    assert_eq!(client.next().await["result"]["protocolVersion"], json!("2025-11-25"));
+}
+
+#[tokio::test]
+async fn the_era_without_a_handshake_is_spoken() {
+    let mut client = Client::start(ServeOptions::default());
+    client.send(&modern(1, "server/discover", json!({}))).await;
+    let answer = client.next().await;
+    let versions = answer["result"]["supportedVersions"].as_array().expect("versions");
+    assert!(
+        versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2024-11-05")),
+        "{answer}"
+    );
+    assert_eq!(answer["result"]["instructions"], json!("A service for tests."));
+    client.send(&modern(2, "tools/list", json!({}))).await;
+    assert_eq!(client.next().await["result"]["tools"].as_array().map(Vec::len), Some(9));
+    client
+        .send(&modern(
+            3,
+            "tools/call",
+            json!({"name": "echo", "arguments": {"text": "x"}}),
+        ))
+        .await;
+    let answer = client.next().await;
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"ok": true, "echo": {"text": "x"}})
+    );
+    assert_eq!(answer["result"]["resultType"], json!("complete"));
+    // In this era every request carries its own metadata.
+    client.call(4, "echo", json!({})).await;
+    assert_eq!(error_of(&client.next().await).0, -32602);
+    let mut unknown = modern(5, "tools/list", json!({}));
+    unknown["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2999-01-01");
+    client.send(&unknown).await;
+    assert_eq!(error_of(&client.next().await).0, -32022);
+}
+
+#[tokio::test]
+async fn a_probe_may_be_followed_by_a_handshake() {
+    let mut client = Client::start(ServeOptions::default());
+    client.send(&modern(1, "server/discover", json!({}))).await;
+    assert!(client.next().await["result"].is_object());
+    client.send(&initialize("2025-06-18")).await;
+    assert_eq!(client.next().await["result"]["protocolVersion"], json!("2025-06-18"));
+    client.call(2, "echo", json!({})).await;
+    assert_eq!(client.next().await["result"]["isError"], json!(false));
+}
+
+#[tokio::test]
+async fn nothing_before_the_opening_ends_the_server() {
+    let mut client = Client::start(ServeOptions::default());
+    for frame in [
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        cancelled(1),
+        json!({"jsonrpc": "2.0", "id": 9, "result": {}}),
+    ] {
+        client.send(&frame).await;
+    }
+    client.call(1, "echo", json!({})).await;
+    let answer = client.next().await;
+    assert_eq!((&answer["id"], error_of(&answer).0), (&json!(1), -32602));
+    assert!(error_of(&answer).1.contains("initialize"), "{answer}");
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover"}))
+        .await;
+    assert_eq!(error_of(&client.next().await).0, -32602);
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": 3, "method": "initialize", "params": {}}))
+        .await;
+    assert_eq!(error_of(&client.next().await).0, -32602);
+    let mut unknown = modern(4, "tools/list", json!({}));
+    unknown["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2999-01-01");
+    client.send(&unknown).await;
+    assert_eq!(error_of(&client.next().await).0, -32022);
+    client.nothing_but_a_ping().await;
+    client.send(&initialize("2025-06-18")).await;
+    assert!(client.next().await["result"].is_object());
+}
+
+#[tokio::test]
+async fn an_immediate_end_of_input_ends_the_server() {
+    let mut client = Client::start(ServeOptions::default());
+    client.end_input().await;
+    let (reason, rest) = client.ended().await;
+    assert_eq!((reason.exit_code(), reason, rest), (0, ExitReason::InputEnded, vec![]));
+}
+
+#[tokio::test]
+async fn what_came_before_the_end_of_input_is_answered() {
+    let mut client = Client::open().await;
+    let mut frames = String::new();
+    for id in 0..500 {
+        writeln!(frames, "{}", call(id, "echo", json!({"id": id}))).expect("a string takes all");
+    }
+    // The last line lacks its newline.
+    client.send_bytes(frames.trim_end().as_bytes()).await;
+    client.end_input().await;
+    let (reason, mut rest) = client.ended().await;
+    assert_eq!(reason, ExitReason::InputEnded);
+    rest.sort_by_key(|answer| answer["id"].as_u64());
+    assert_eq!(rest.len(), 500);
+    for (id, answer) in rest.iter().enumerate() {
+        assert_eq!(answer["result"]["structuredContent"]["echo"], json!({"id": id}));
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_after_the_end_of_input_gets_everything() {
+    let options = ServeOptions {
+        flush_grace: Duration::from_secs(4),
+        ..ServeOptions::default()
+    };
+    let mut client = Client::open_with(options).await;
+    for id in 0..4 {
+        client.call(id, "big", json!({"size": 1 << 20})).await;
+    }
+    client.end_input().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..4 {
+        let answer = client.next().await;
+        assert_eq!(
+            answer["result"]["structuredContent"]["text"].as_str().map(str::len),
+            Some(1 << 20)
+        );
+    }
+    assert_eq!(client.ended().await, (ExitReason::InputEnded, vec![]));
+}
+
+#[tokio::test]
+async fn the_end_of_input_cancels_what_does_not_finish() {
+    let mut client = Client::open().await;
+    client.call(1, "sleep", json!({})).await;
+    client.begun(1).await;
+    client.end_input().await;
+    let saw_it = client.fake.cancelled.clone();
+    let (reason, rest) = client.ended().await;
+    assert_eq!((reason, saw_it.load(Ordering::SeqCst)), (ExitReason::InputEnded, 1));
+    assert_eq!(rest.len(), 1);
+    assert!(text_of(&rest[0]).contains("cancelled"));
+}
+
+#[tokio::test]
+async fn a_call_that_ignores_its_cancellation_does_not_hold_the_server() {
+    let mut client = Client::open().await;
+    client.call(1, "stubborn", json!({})).await;
+    client.begun(1).await;
+    client.end_input().await;
+    assert_eq!(client.ended().await, (ExitReason::InputEnded, vec![]));
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_ends_the_server() {
+    let mut client = Client::open().await;
+    client.call(1, "sleep", json!({})).await;
+    client.call(2, "big", json!({"size": 1 << 20})).await;
+    let Client {
+        writer, lines, serving, ..
+    } = client;
+    drop((lines, writer));
+    let reason = timeout(GUARD, serving)
+        .await
+        .expect("the server ends")
+        .expect("no panic");
+    assert_eq!(reason.exit_code(), 0);
+}
+
+#[tokio::test]
+async fn more_calls_than_may_be_in_flight_are_all_answered() {
+    let mut client = Client::open().await;
+    let count = 3_000;
+    let mut writer = client.writer.take().expect("open");
+    let sending = tokio::spawn(async move {
+        for id in 0..count {
+            let frame = format!("{}\n", call(id, "echo", json!({})));
+            writer.write_all(frame.as_bytes()).await.expect("the server reads");
+        }
+        writer
+    });
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        ids.push(client.next().await["id"].as_u64().expect("an id"));
+    }
+    ids.sort_unstable();
+    assert!(ids.iter().copied().eq(0..count));
+    drop(sending.await.expect("no panic"));
+}

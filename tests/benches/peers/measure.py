@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Measures MCP servers over stdio, side by side.
+
+    measure.py [--runs N] [--calls N] NAME=COMMAND NAME=COMMAND …
+
+Every server is started anew for each run and the servers take turns, so that a slow moment of the machine meets all
+of them. Each command is split as a shell would. The medians are printed, and their ratio to the first server's.
+Every server must have a tool `echo`. The peers of this repository:
+
+    cargo build --release -p devloop-runtime --examples
+    (cd tests/benches/peers/ts-echo && npm install)
+    tests/benches/peers/measure.py devloop=target/release/examples/mcp_echo rmcp=target/release/examples/rmcp_echo \\
+        ts="node tests/benches/peers/ts-echo/server.mjs"
+"""
+
+import argparse
+import json
+import shlex
+import statistics
+import subprocess
+import threading
+import time
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": "init",
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "measure", "version": "1"},
+    },
+}
+
+
+class Server:
+    def __init__(self, command):
+        self.process = subprocess.Popen(
+            shlex.split(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        )
+        self.rest = b""
+
+    def send(self, *frames):
+        data = b"".join(json.dumps(frame, separators=(",", ":")).encode() + b"\n" for frame in frames)
+        self.process.stdin.write(data)
+
+    def line(self):
+        while b"\n" not in self.rest:
+            chunk = self.process.stdout.read(1 << 16)
+            if not chunk:
+                raise SystemExit(f"{self.process.args} ended early")
+            self.rest += chunk
+        line, _, self.rest = self.rest.partition(b"\n")
+        return json.loads(line)
+
+    def memory_kib(self):
+        with open(f"/proc/{self.process.pid}/status") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1])
+        return 0
+
+    def end(self):
+        started = time.perf_counter()
+        self.process.stdin.close()
+        self.process.wait(10)
+        return time.perf_counter() - started
+
+
+def call(number):
+    return {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"text": "hello, world", "n": number}},
+    }
+
+
+def run(command, calls):
+    result = {}
+    started = time.perf_counter()
+    server = Server(command)
+    server.send(INITIALIZE)
+    server.line()
+    server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    server.send({"jsonrpc": "2.0", "id": "list", "method": "tools/list"})
+    assert server.line()["result"]["tools"]
+    result["start to tools/list (ms)"] = (time.perf_counter() - started) * 1e3
+    result["memory after start (MiB)"] = server.memory_kib() / 1024
+
+    trips = []
+    for number in range(300):
+        started = time.perf_counter()
+        server.send(call(number))
+        assert server.line()["id"] == number
+        trips.append(time.perf_counter() - started)
+    result["round trip, median (µs)"] = statistics.median(trips[50:]) * 1e6
+
+    data = b"".join(json.dumps(call(n), separators=(",", ":")).encode() + b"\n" for n in range(1000, 1000 + calls))
+    started = time.perf_counter()
+    writer = threading.Thread(target=write_all, args=(server.process.stdin, data))
+    writer.start()
+    answered, last = 0, b""
+    while answered < calls:
+        last = server.process.stdout.read(1 << 20)
+        if not last:
+            raise SystemExit(f"{command} ended early")
+        answered += last.count(b"\n")
+    result["pipelined calls (1/s)"] = calls / (time.perf_counter() - started)
+    writer.join()
+    result["memory after calls (MiB)"] = server.memory_kib() / 1024
+    result["end of input to exit (ms)"] = server.end() * 1e3
+    return result
+
+
+def write_all(pipe, data):
+    view = memoryview(data)
+    while view:
+        view = view[pipe.write(view) :]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--calls", type=int, default=5000)
+    parser.add_argument("servers", nargs="+")
+    options = parser.parse_args()
+    servers = dict(server.split("=", 1) for server in options.servers)
+    results = {name: [] for name in servers}
+    for _ in range(options.runs):
+        for name, command in servers.items():
+            results[name].append(run(command, options.calls))
+    names = list(servers)
+    width = max(map(len, names)) + 2
+    for metric in results[names[0]][0]:
+        medians = {name: statistics.median(result[metric] for result in results[name]) for name in names}
+        print(metric)
+        for name in names:
+            print(f"  {name:{width}}{medians[name]:12.2f}   {medians[name] / medians[names[0]]:6.2f}x")
+
+
+if __name__ == "__main__":
+    main()
