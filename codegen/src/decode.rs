@@ -451,3 +451,95 @@ fn strings(value: Option<&Value>) -> Vec<&str> {
         .filter_map(Value::as_str)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+    use serde_json::json;
+
+    use super::*;
+    use crate::editor;
+    use crate::model::{AgentSpec, EventsSpec, ToolSpec, TypesSpec};
+    use crate::yaml;
+
+    const TOOL: &str = include_str!("../tests/errors/base/tools/notes/note_add.yaml");
+    const AGENT: &str = include_str!("../tests/errors/base/agents/devloop-writer.yaml");
+    const EVENTS: &str = include_str!("../tests/errors/base/events.yaml");
+    const TYPES: &str = include_str!("../tests/errors/base/types.yaml");
+
+    /// The schema with the inside of JSON Schemas left open, as the decoder leaves it.
+    fn loosened(schema: &Value) -> Value {
+        let mut schema = schema.clone();
+        schema["definitions"][PORTABLE] = json!({ "type": "object" });
+        schema
+    }
+
+    fn is_decoded<T: DeserializeOwned>(tree: &Node, schema: &Value) -> bool {
+        let mut report = Report::default();
+        let mut tree = tree.clone();
+        let decoded = decode::<T>("specs/x.yaml", &mut tree, schema, &mut report);
+        let errors = report.into_errors();
+        assert_eq!(
+            decoded.is_none(),
+            !errors.is_empty() && !matches!(tree.kind, NodeKind::Map(_)),
+            "{errors:?}"
+        );
+        errors.is_empty()
+    }
+
+    /// Puts another value in the place of one of a tree.
+    fn replace(value: &mut Value, at: &mut usize, with: &Value) {
+        if *at == 0 {
+            *value = with.clone();
+        }
+        *at = at.wrapping_sub(1);
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| replace(item, at, with)),
+            Value::Object(map) => map.values_mut().for_each(|item| replace(item, at, with)),
+            _ => {}
+        }
+    }
+
+    fn count(value: &Value) -> usize {
+        1 + match value {
+            Value::Array(items) => items.iter().map(count).sum(),
+            Value::Object(map) => map.values().map(count).sum(),
+            _ => 0,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The decoder and a validator of JSON Schema, which knows nothing of it, accept the same.
+        #[test]
+        fn the_decoder_accepts_what_the_schema_allows(
+            file in 0..4_usize,
+            at in any::<Index>(),
+            with in prop::sample::select(vec![
+                json!(null), json!(true), json!(5), json!("x"), json!("write"), json!([]), json!(["x"]), json!([5]), json!({}),
+                json!({"path": "x"}), json!({"summary": "x"}), json!({"exactly_one_of": ["a"]}),
+                json!({"exactly_one_of": ["a"], "at_most_one_of": ["b"]}), json!({"x": "y"}), json!([[]]),
+                json!({"required_if": {"field": "a", "when": "b", "is": [null, 1]}}),
+            ]),
+        ) {
+            let (text, schema) = [
+                (TOOL, &editor::TOOL), (AGENT, &editor::AGENT), (EVENTS, &editor::EVENTS), (TYPES, &editor::TYPES),
+            ][file];
+            let mut value = yaml::parse("specs/x.yaml", text).unwrap().to_value();
+            let mut at = at.index(count(&value));
+            replace(&mut value, &mut at, &with);
+            // JSON is YAML.
+            let tree = yaml::parse("specs/x.yaml", &value.to_string()).unwrap();
+            prop_assert_eq!(&tree.to_value(), &value);
+            let decoded = match file {
+                0 => is_decoded::<ToolSpec>(&tree, schema),
+                1 => is_decoded::<AgentSpec>(&tree, schema),
+                2 => is_decoded::<EventsSpec>(&tree, schema),
+                _ => is_decoded::<TypesSpec>(&tree, schema),
+            };
+            prop_assert_eq!(decoded, jsonschema::draft7::is_valid(&loosened(schema), &value), "{}", value);
+        }
+    }
+}

@@ -74,12 +74,7 @@ pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
             let message = error.without_snippet().to_string();
             // The place stands in front already.
             let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-            let help = match () {
-                () if message.contains("Aliases") => Some("write the value out: specs have no anchors"),
-                () if message.contains("mapping values are not allowed") => Some("a text with `: ` in it needs quotes"),
-                () => None,
-            };
-            let help = help.map(str::to_owned);
+            let (message, help) = in_our_words(message);
             Diagnostic {
                 path: path.to_owned(),
                 line: place.line,
@@ -88,6 +83,27 @@ pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
                 help,
             }
         })
+}
+
+/// The parser speaks of its options where it refuses what a spec may not have; a person has to hear about specs.
+fn in_our_words(message: String) -> (String, Option<String>) {
+    let ours = match message.as_str() {
+        text if text.contains("Aliases") => ("an alias (`*name`) is not allowed", "write the value out"),
+        text if text.contains("merge keys") => ("a merge key (`<<`) is not allowed", "write the keys out"),
+        text if text.contains("budget breached: Depth") => ("nested too deeply", "32 levels are allowed"),
+        text if text.contains("budget breached: Nodes") => ("too many values", "a file may have 100,000"),
+        text if text.contains("non-finite") => ("a number must be finite", "leave the key out when there is no limit"),
+        text if text.contains("multiple YAML documents") => {
+            ("a second document begins here, a spec is one", "remove the `---`")
+        }
+        text if text.contains("expected string scalar") => ("a key must be a text", "write `key: value`"),
+        text if text.contains("mapping values are not allowed") => {
+            ("a second `: ` in one line", "a text with `: ` in it needs quotes")
+        }
+        text if text.contains("found a tab") => ("a tab where blanks are expected", "indent with blanks"),
+        _ => return (message, None),
+    };
+    (ours.0.to_owned(), Some(ours.1.to_owned()))
 }
 
 impl Node {
@@ -335,6 +351,13 @@ mod tests {
             let error = parse("specs/x.yaml", text).unwrap_err();
             assert_eq!((error.line, error.column), (line, column), "{error}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_far_too_large_is_refused() {
+        let error = parse("specs/x.yaml", &"- 1\n".repeat(100_001)).unwrap_err();
+        assert_eq!(error.message, "too many values");
+        assert_eq!(error.help.as_deref(), Some("a file may have 100,000"));
     }
 
     #[test]

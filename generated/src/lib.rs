@@ -55,6 +55,11 @@ pub use tables::{Counts, GRANTS, Grant, HandlerId, ToolId, counts, tool};
 
 include!(concat!(env!("OUT_DIR"), "/markers.rs"));
 
+/// Every tool, sorted by name.
+pub fn all_tools() -> impl ExactSizeIterator<Item = &'static devloop_contract::Tool> + Clone {
+    ToolId::ALL.iter().map(|id| id.tool())
+}
+
 /// A tool was asked for that no spec declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTool(pub String);

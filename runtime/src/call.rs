@@ -6,7 +6,7 @@
 use std::future::Future;
 
 use devloop_contract::{FailureBody, Tool, ValidationError};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +70,45 @@ pub enum CallOutcome {
         /// The nearest names that would work.
         nearest: Vec<String>,
     },
+}
+
+impl CallOutcome {
+    /// The outcome as one JSON object, for faces without a wire form of their own: the result itself, or
+    /// `{ok: false, code, reason, hint?, details?}` with a code of the call path's own where the tool has none.
+    pub fn to_json(&self) -> Value {
+        let failure = |code: &str, reason: String, hint: Option<String>, details: Option<Value>| {
+            json!(FailureBody {
+                ok: false,
+                code: code.to_owned(),
+                reason,
+                hint,
+                details
+            })
+        };
+        match self {
+            Self::Success(value) => value.clone(),
+            Self::Expected(body) => json!(body),
+            Self::Invalid(error) => failure("invalid_input", error.to_string(), None, Some(json!(error))),
+            Self::Sandbox { message, hint } => failure("sandbox_violation", message.clone(), hint.clone(), None),
+            Self::Internal {
+                message,
+                chain,
+                error_id,
+            } => failure(
+                "internal",
+                message.clone(),
+                Some("This was reported; calling again is unlikely to help.".to_owned()),
+                Some(json!({ "error_id": error_id, "chain": chain })),
+            ),
+            Self::Cancelled => failure("cancelled", "the call was cancelled".to_owned(), None, None),
+            Self::UnknownTool { name, nearest } => failure(
+                "unknown_tool",
+                format!("this agent has no tool `{name}`"),
+                (!nearest.is_empty()).then(|| format!("The nearest are {}.", nearest.join(", "))),
+                Some(json!({ "nearest": nearest })),
+            ),
+        }
+    }
 }
 
 /// What a face needs: the tools of one agent, and a way to call them.

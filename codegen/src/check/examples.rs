@@ -28,7 +28,13 @@ pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report)
             if let Some(input) = &input {
                 judge(doc, &pointer, &value, input, &schemas.input, report);
             }
-            rules(doc, &pointer, &spec.rules, &example.input, report);
+            rules(
+                doc,
+                &pointer,
+                &spec.rules,
+                &as_meant(&example.input, &schemas.input),
+                report,
+            );
             let Some(answer) = &example.output else { continue };
             let pointer = format!("/examples/{index}/output");
             let mut answer = answer.clone();
@@ -117,6 +123,24 @@ fn judge(
             _ => report.value(doc, &format!("{pointer}{at}"), reason(&error), None),
         }
     }
+}
+
+/// The input with misspelt fields under the names that they are meant to have.
+fn as_meant(input: &Map<String, Value>, schema: &Schema) -> Map<String, Value> {
+    let known = fields_at(schema, "");
+    let mut meant = Map::new();
+    for (name, value) in input {
+        let free = known
+            .iter()
+            .map(String::as_str)
+            .filter(|known| !input.contains_key(*known));
+        let name = match known.contains(name) {
+            true => name,
+            false => super::nearest(name, free).unwrap_or(name),
+        };
+        meant.insert(name.to_owned(), value.clone());
+    }
+    meant
 }
 
 fn rules(doc: Doc<'_>, pointer: &str, rules: &[RuleSpec], input: &Map<String, Value>, report: &mut Report) {

@@ -18,9 +18,8 @@ const RESERVED_TYPES: &[&str] = &[
 /// How the longest-winded client calls a tool: `mcp__<server>__<tool>`, of at most 64 characters.
 const MCP_PREFIX: &str = "mcp__devloop__";
 const MCP_LONGEST: usize = 64;
-/// One client counts server and tool together, up to 60.
-const SERVER: &str = "devloop";
-const SERVER_LONGEST: usize = 60;
+// One client counts server and tool together, up to 60. The limit above is the narrower one.
+const _: () = assert!(MCP_LONGEST - MCP_PREFIX.len() + "devloop".len() <= 60);
 
 pub(super) fn check(specs: &Specs, report: &mut Report) {
     tools(specs, report);
@@ -348,15 +347,8 @@ fn unique<'a>(
 }
 
 fn too_long(name: &str) -> Option<String> {
-    let over = |length: usize, limit: usize| (length > limit).then_some((length, limit));
-    if let Some((length, limit)) = over(MCP_PREFIX.len() + name.len(), MCP_LONGEST) {
-        return Some(format!(
-            "`{MCP_PREFIX}{name}` has {length} characters; clients take {limit}"
-        ));
-    }
-    over(SERVER.len() + name.len(), SERVER_LONGEST).map(|(length, limit)| {
-        format!("`{SERVER}` and `{name}` have {length} characters together; some clients take {limit}")
-    })
+    let length = MCP_PREFIX.len() + name.len();
+    (length > MCP_LONGEST).then(|| format!("`{MCP_PREFIX}{name}` has {length} characters; clients take {MCP_LONGEST}"))
 }
 
 /// `path:line:col`.

@@ -27,7 +27,9 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
         let spec = &agent.file.spec;
         let prover = Prover::new(agent, report);
         for (index, name) in spec.cli.tools.iter().enumerate() {
-            let Some(Some(tool)) = tools.get(name.as_str()) else { continue };
+            let Some(Some(tool)) = tools.get(name.as_str()) else {
+                continue;
+            };
             if spec.cli.tools[..index].contains(name) {
                 continue;
             }

@@ -241,7 +241,7 @@ impl FailureBody {
 #[derive(Debug)]
 pub enum ErasedRefusal {
     /// A failure that the spec lists.
-    Expected(FailureBody),
+    Expected(Box<FailureBody>),
     /// A failure that tools share.
     Common(CommonFailure),
     /// Refused input, a refused path, or an internal error.
@@ -257,7 +257,9 @@ pub fn erase<O: Serialize, F: ExpectedFailure>(outcome: Outcome<O, F>) -> Result
         Ok(output) => serde_json::to_value(output).map_err(|error| {
             ErasedRefusal::Tool(ToolError::Internal(InternalError::new("the result is not JSON", error)))
         }),
-        Err(Refusal::Expected { failure, reason }) => Err(ErasedRefusal::Expected(FailureBody::new(&failure, reason))),
+        Err(Refusal::Expected { failure, reason }) => {
+            Err(ErasedRefusal::Expected(Box::new(FailureBody::new(&failure, reason))))
+        }
         Err(Refusal::Common(failure)) => Err(ErasedRefusal::Common(failure)),
         Err(Refusal::Tool(error)) => Err(ErasedRefusal::Tool(error)),
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// One callable tool: a face of a handler.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the spec")]
 pub struct Tool {
     /// The name that agents call, snake_case, unique over all names and aliases.
     pub name: &'static str,

@@ -13,7 +13,7 @@ use rmcp::model::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::json::{self, Duplicate, IdScanner};
+use crate::json::{self, Duplicate, IdScanner};
 
 /// The longest line that is read, in bytes, without its newline.
 pub(super) const LINE_LIMIT: usize = 16 * 1024 * 1024;
@@ -383,14 +383,6 @@ fn request_id(id: &Value) -> Result<RequestId, String> {
             }
         }
         other => Err(format!("`id` must be a string or an integer, found {}", Kind(other))),
-    }
-}
-
-impl fmt::Display for Duplicate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, place } = self;
-        let place = if place.is_empty() { "the frame" } else { place };
-        write!(f, "duplicate key {key:?} in {place}: every key may be given once")
     }
 }
 

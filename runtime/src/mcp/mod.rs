@@ -8,7 +8,6 @@
 
 mod framing;
 mod io;
-mod json;
 mod server;
 mod transport;
 
@@ -31,8 +30,10 @@ use transport::{Connection, FrameTransport, Grace};
 const SIGNAL_FLUSH_GRACE: Duration = Duration::from_millis(50);
 
 /// How a connection is served.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ServeOptions {
+    /// The name under which the server presents itself.
+    pub server_name: String,
     /// Tools on one page of `tools/list`; 0 lists all at once.
     pub page_size: usize,
     /// After the end of the input, calls go on as long as one of them is answered within this time; then they are
@@ -49,6 +50,7 @@ pub struct ServeOptions {
 impl Default for ServeOptions {
     fn default() -> Self {
         Self {
+            server_name: "devloop".to_owned(),
             page_size: 0,
             finish_grace: Duration::from_millis(100),
             stop_grace: Duration::from_millis(350),
@@ -103,7 +105,7 @@ pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitRea
     if let Err(error) = output {
         return ExitReason::Failed(format!("stdout cannot be written: {error}"));
     }
-    let serving = serve_frames(service, options, Arc::clone(&connection), input);
+    let serving = serve_frames(service, &options, Arc::clone(&connection), input);
     tokio::pin!(serving);
     let signalled = tokio::select! {
         reason = &mut serving => return reason,
@@ -116,7 +118,7 @@ pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitRea
     tokio::select! {
         _ = &mut serving => {}
         () = async {
-            settle(&connection, options).await;
+            settle(&connection, options.stop_grace).await;
             flush(&connection, options.flush_grace.min(SIGNAL_FLUSH_GRACE)).await;
         } => {}
     }
@@ -133,16 +135,21 @@ where
     let connection = Connection::new();
     let input = io::read_in_task(reader);
     io::write_in_task(Arc::clone(&connection), writer);
-    serve_frames(service, options, connection, input).await
+    serve_frames(service, &options, connection, input).await
 }
 
 async fn serve_frames<S: ToolService>(
     service: S,
-    options: ServeOptions,
+    options: &ServeOptions,
     connection: Arc<Connection>,
     input: mpsc::Receiver<Vec<Frame>>,
 ) -> ExitReason {
-    let server = match Server::new(service, options.page_size, connection.stop.clone()) {
+    let server = match Server::new(
+        service,
+        &options.server_name,
+        options.page_size,
+        connection.stop.clone(),
+    ) {
         Ok(server) => server,
         Err(error) => return ExitReason::Failed(error.chain()),
     };
@@ -167,7 +174,7 @@ async fn serve_frames<S: ToolService>(
         reason = &mut running => reason,
         () = connection.outbox.gone.cancelled() => {
             connection.stop.cancel();
-            settle(&connection, options).await;
+            settle(&connection, options.stop_grace).await;
             ExitReason::ClientGone
         }
         // All is answered that will be. The library itself would wait seconds for a call that does not stop.
@@ -180,11 +187,8 @@ async fn serve_frames<S: ToolService>(
 }
 
 /// Gives cancelled calls the time to stop.
-async fn settle(connection: &Connection, options: ServeOptions) {
-    if timeout(options.stop_grace, connection.in_flight.settled_to(0))
-        .await
-        .is_err()
-    {
+async fn settle(connection: &Connection, grace: Duration) {
+    if timeout(grace, connection.in_flight.settled_to(0)).await.is_err() {
         tracing::warn!("calls did not stop in time and are abandoned");
     }
 }

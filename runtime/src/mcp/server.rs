@@ -7,14 +7,13 @@ use std::fmt::Write as _;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::Poll;
 
-use devloop_contract::{InternalError, Tool, tool::Exposure};
+use devloop_contract::InternalError;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, JsonObject,
-    ListToolsResult, MetaObject, NumberOrString, PaginatedRequestParams, ProgressNotification,
-    ProgressNotificationParam, ProgressToken, ServerCapabilities, ServerConfig, ServerNotification, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
+    NumberOrString, PaginatedRequestParams, ProgressNotification, ProgressNotificationParam, ProgressToken,
+    ServerCapabilities, ServerConfig, ServerNotification,
 };
 use rmcp::service::{Peer, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -24,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::call::{CallOutcome, CallRequest, Progress, ToolService};
+use crate::projection::mcp_tool;
 
 /// The longest error text that a client shows a model in full, with room to spare.
 const ERROR_TEXT_LIMIT: usize = 4_000;
@@ -51,17 +51,21 @@ impl<S: ToolService> Server<S> {
     ///
     /// # Errors
     /// When a tool's schema is not a JSON object.
-    pub(super) fn new(service: S, page_size: usize, stop: CancellationToken) -> Result<Self, InternalError> {
+    pub(super) fn new(
+        service: S,
+        name: &str,
+        page_size: usize,
+        stop: CancellationToken,
+    ) -> Result<Self, InternalError> {
         let mut tools = service
             .tools()
             .iter()
-            .map(|tool| listed(tool))
+            .map(|tool| mcp_tool(tool))
             .collect::<Result<Vec<_>, _>>()?;
         tools.sort_by(|left, right| left.name.cmp(&right.name));
         let page_size = if page_size == 0 { tools.len().max(1) } else { page_size };
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build()).with_server_info(
-            Implementation::new("devloop", env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"),
-        );
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new(name, env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"));
         if !service.instructions().is_empty() {
             info = info.with_instructions(service.instructions());
         }
@@ -309,42 +313,6 @@ async fn report(reporter: &mut Option<Reporter>) -> Option<()> {
     let progress = reporter.receiver.recv().await?;
     reporter.send(progress).await;
     Some(())
-}
-
-/// A tool as `tools/list` shows it.
-fn listed(tool: &Tool) -> Result<rmcp::model::Tool, InternalError> {
-    let annotations = ToolAnnotations::with_title(tool.title)
-        .read_only(tool.read_only_hint())
-        .destructive(tool.destructive)
-        .idempotent(tool.idempotent)
-        .open_world(tool.open_world);
-    let mut meta = JsonObject::new();
-    if tool.exposure == Exposure::Always {
-        meta.insert("anthropic/alwaysLoad".into(), Value::Bool(true));
-    }
-    if !tool.tags.is_empty() {
-        meta.insert("anthropic/searchHint".into(), Value::String(tool.tags.join(" ")));
-    }
-    let mut listed = rmcp::model::Tool::new(tool.name, tool.description, schema(tool, "input", tool.input_schema)?)
-        .with_title(tool.title)
-        .with_raw_output_schema(schema(tool, "output", tool.output_schema)?)
-        .with_annotations(annotations);
-    if !meta.is_empty() {
-        listed = listed.with_meta(MetaObject(meta));
-    }
-    Ok(listed)
-}
-
-fn schema(tool: &Tool, which: &str, text: &str) -> Result<Arc<JsonObject>, InternalError> {
-    serde_json::from_str(text).map(Arc::new).map_err(|error| {
-        InternalError::new(
-            format!(
-                "the {which} schema of tool {} ({}) is not a JSON object",
-                tool.name, tool.spec
-            ),
-            error,
-        )
-    })
 }
 
 /// A digest of what a cursor depends on: the names, their order and the size of a page (FNV-1a).

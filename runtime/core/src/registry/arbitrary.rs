@@ -34,7 +34,8 @@ pub fn schema() -> BoxedStrategy<Value> {
     object_schema(3)
 }
 
-/// A valid value of the schema. Optional properties come and go, integers are sometimes written as floats.
+/// A valid value of the schema, also once its defaults are filled in. Optional properties come and go, integers are
+/// sometimes written as floats.
 pub fn valid(schema: &Value) -> BoxedStrategy<Value> {
     match kind(schema) {
         "string" => string(schema),
@@ -86,6 +87,46 @@ pub fn mangled(schema: &Value) -> BoxedStrategy<(Value, Value)> {
             (value, sent)
         })
         .boxed()
+}
+
+/// What building a valid value must give, worked out from the schema alone: whole floats as integers, and the defaults
+/// of optional properties in every object that is present.
+pub fn settled(schema: &Value, value: &Value) -> Value {
+    match value {
+        Value::Number(number) if kind(schema) == "integer" => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "floats that stand for integers are small here"
+            )]
+            let whole = number
+                .as_i64()
+                .unwrap_or_else(|| number.as_f64().map_or(0, |float| float as i64));
+            whole.into()
+        }
+        Value::Array(items) => items.iter().map(|item| settled(&schema["items"], item)).collect(),
+        Value::Object(map) => {
+            let mut now = Map::new();
+            for (key, value) in map {
+                let inner = schema["properties"]
+                    .get(key)
+                    .or_else(|| schema.get("additionalProperties"));
+                now.insert(
+                    key.clone(),
+                    inner.map_or_else(|| value.clone(), |inner| settled(inner, value)),
+                );
+            }
+            for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+                if let Some(default) = property.get("default")
+                    && !is_required(schema, key)
+                    && !now.contains_key(key)
+                {
+                    now.insert(key.clone(), settled(property, default));
+                }
+            }
+            now.into()
+        }
+        scalar => scalar.clone(),
+    }
 }
 
 fn kind(schema: &Value) -> &str {
@@ -328,17 +369,20 @@ fn array(schema: &Value) -> BoxedStrategy<Value> {
     let unique = options()
         .build(&json!({"uniqueItems": true}))
         .expect("the schema is valid");
+    let schema = schema["items"].clone();
     items
         .prop_filter_map("too few different items", move |items| {
-            let mut kept = json!([]);
+            // Items are judged with their defaults: two that differ only by one left out are equal once built.
+            let (mut kept, mut judged) = (Vec::new(), Vec::new());
             for item in items {
-                let mut longer = kept.clone();
-                longer.as_array_mut()?.push(item);
-                if unique.is_valid(&longer) {
-                    kept = longer;
+                judged.push(settled(&schema, &item));
+                if unique.is_valid(&judged.clone().into()) {
+                    kept.push(item);
+                } else {
+                    judged.pop();
                 }
             }
-            (kept.as_array()?.len() >= min).then_some(kept)
+            (kept.len() >= min).then(|| kept.into())
         })
         .boxed()
 }

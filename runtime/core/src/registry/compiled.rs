@@ -61,6 +61,8 @@ impl CompiledTool {
     /// 1.5 µs where the validator alone takes 0.9 µs, and 0.7 µs more when twenty defaults are missing: `cargo bench -p
     /// devloop-core --bench admission`. The first call also compiles the schema (20 µs).
     ///
+    /// Validation comes after the defaults: unique items that differ only by a default left out are refused as equal.
+    ///
     /// # Errors
     /// Everything that is wrong with the arguments, or a tool whose own texts are wrong.
     pub fn build(&self, arguments: Map<String, Value>) -> Result<Built, BuildError> {

@@ -89,6 +89,13 @@ impl Sandbox {
         self
     }
 
+    /// Replaces what may be read; what holds secrets stays unreadable.
+    #[must_use]
+    pub fn with_read_allow(mut self, allow: Vec<Pattern>) -> Self {
+        self.read = allow;
+        self
+    }
+
     /// Sets when writes count as done; [`Durability::Synced`] from the start.
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {

@@ -154,6 +154,15 @@ impl ProjectDir {
     }
 
     /// Reads a file; `None` when nothing is there. 3 system calls and one per 8 KiB and more.
+    /// How paths are resolved here, in words.
+    pub fn resolution(&self) -> &'static str {
+        if self.kernel_resolves {
+            "resolved by the kernel, links refused"
+        } else {
+            "walked part by part, links refused"
+        }
+    }
+
     pub(crate) fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
         let fd = match self.open_file(path, OFlags::RDONLY) {
             Ok(fd) => fd,

@@ -10,27 +10,39 @@ use serde_json::{Map, Number, Value};
 
 /// A parsed text.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(crate) struct Parsed {
     /// The value; where a key came twice, the last one is kept.
-    pub(super) value: Value,
+    pub(crate) value: Value,
     /// The first key that came twice in one object.
-    pub(super) duplicate: Option<Duplicate>,
+    pub(crate) duplicate: Option<Duplicate>,
 }
 
 /// A key that came twice in one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Duplicate {
+pub(crate) struct Duplicate {
     /// The key.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// The object that has it, as a bracket path; empty for the text's root.
-    pub(super) place: String,
+    pub(crate) place: String,
+}
+
+impl fmt::Display for Duplicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, place } = self;
+        let place = if place.is_empty() {
+            "the outermost object"
+        } else {
+            place
+        };
+        write!(f, "duplicate key {key:?} in {place}: every key may be given once")
+    }
 }
 
 /// Parses one JSON text, in one pass.
 ///
 /// # Errors
 /// When the text is not JSON: syntax, invalid UTF-8, a lone surrogate, more than 128 levels.
-pub(super) fn parse(text: &[u8]) -> Result<Parsed, serde_json::Error> {
+pub(crate) fn parse(text: &[u8]) -> Result<Parsed, serde_json::Error> {
     let mut found = None;
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = Checked(&mut found).deserialize(&mut deserializer)?;
@@ -171,7 +183,7 @@ const ID_LIMIT: usize = 256;
 /// It reads only as much structure as it needs: strings, and the depth of objects and arrays. In a broken frame its
 /// answer is a guess; a frame that parses never gets here.
 #[derive(Debug, Default)]
-pub(super) struct IdScanner {
+pub(crate) struct IdScanner {
     depth: usize,
     /// The string being read, if any.
     string: Option<InString>,
@@ -216,14 +228,14 @@ enum At {
 
 impl IdScanner {
     /// Looks at the next bytes of the frame.
-    pub(super) fn feed(&mut self, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.step(byte);
         }
     }
 
     /// The id, once the frame has ended: a string or a number, else `Null`.
-    pub(super) fn finish(mut self) -> Value {
+    pub(crate) fn finish(mut self) -> Value {
         if self.at == At::IdNumber {
             self.keep_id();
         }

@@ -1,0 +1,141 @@
+//! `devloop call TOOL`: one call, its result as JSON on standard output.
+
+use std::fs;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::output::Printer;
+use super::target::Target;
+use super::{Exit, target};
+use crate::call::{CallOutcome, CallRequest, ToolService};
+use crate::identity::identify;
+use crate::json;
+use crate::project::Project;
+use crate::session::Session;
+
+/// Arguments of `devloop call`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  devloop call write_todolist --agent pm --project-dir shop --input '{\"items\":[]}'
+  devloop call write_todolist --agent coder --unit web --project-dir shop --input @list.json
+  jq … | devloop call write_todolist --agent pm --project-dir shop --input -")]
+pub(super) struct Args {
+    /// The tool's name or an alias.
+    tool: String,
+    #[command(flatten)]
+    target: Target,
+    /// The input: JSON, `@FILE`, or `-` for standard input.
+    #[arg(long, default_value = "{}", value_name = "JSON|@FILE|-")]
+    input: String,
+}
+
+pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
+    match prepare(&args) {
+        Ok((session, arguments)) => {
+            let outcome = match call(&session, args.tool, arguments) {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    printer.error(format_args!("cannot start the runtime: {error}"));
+                    return Exit::System;
+                }
+            };
+            report(&outcome, printer)
+        }
+        Err(Unprepared::Usage(message)) => {
+            printer.error(message);
+            Exit::Usage
+        }
+        Err(Unprepared::Input(message)) => {
+            let outcome = CallOutcome::Invalid(devloop_contract::ValidationError::one("", message));
+            report(&outcome, printer)
+        }
+    }
+}
+
+enum Unprepared {
+    Usage(String),
+    Input(String),
+}
+
+fn prepare(args: &Args) -> Result<(Session, Map<String, Value>), Unprepared> {
+    let usage = |error: &dyn std::fmt::Display| Unprepared::Usage(error.to_string());
+    let agent = target::agent(&args.target.agent).map_err(Unprepared::Usage)?;
+    let tool = target::tool(&args.tool).map_err(Unprepared::Usage)?;
+    if !agent.tools.contains(&tool.name) {
+        return Err(Unprepared::Usage(format!(
+            "{} is not granted to {}; its tools: {}",
+            tool.name,
+            agent.name,
+            agent.tools.join(", ")
+        )));
+    }
+    let project = Project::open(&args.target.project_dir).map_err(|error| usage(&error))?;
+    let client_session = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|id| !id.is_empty());
+    let identity =
+        identify(agent, project.path(), args.target.given(), client_session).map_err(|error| usage(&error))?;
+    let text = read_input(&args.input)?;
+    let parsed = json::parse(&text).map_err(|error| Unprepared::Input(format!("the input is no JSON: {error}")))?;
+    if let Some(duplicate) = parsed.duplicate {
+        return Err(Unprepared::Input(duplicate.to_string()));
+    }
+    let Value::Object(arguments) = parsed.value else {
+        return Err(Unprepared::Input("the input must be a JSON object".to_owned()));
+    };
+    Ok((Session::new(Arc::new(project), agent, identity), arguments))
+}
+
+fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
+    let unreadable = |from: &str, error: io::Error| Unprepared::Usage(format!("cannot read {from}: {error}"));
+    if input == "-" {
+        let mut text = Vec::new();
+        io::stdin()
+            .read_to_end(&mut text)
+            .map_err(|error| unreadable("standard input", error))?;
+        Ok(text)
+    } else if let Some(path) = input.strip_prefix('@') {
+        fs::read(path).map_err(|error| unreadable(path, error))
+    } else {
+        Ok(input.as_bytes().to_vec())
+    }
+}
+
+fn call(session: &Session, tool: String, arguments: Map<String, Value>) -> io::Result<CallOutcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    Ok(runtime.block_on(session.call(CallRequest {
+        tool,
+        arguments,
+        tool_use_id: format!("cli-{}", Uuid::now_v7()),
+        cancel: CancellationToken::new(),
+        progress: None,
+    })))
+}
+
+fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
+    printer.json(&outcome.to_json());
+    match outcome {
+        CallOutcome::Success(_) => Exit::Ok,
+        CallOutcome::Expected(_) => Exit::Expected,
+        CallOutcome::Invalid(error) => {
+            printer.error(error);
+            Exit::Refused
+        }
+        CallOutcome::Sandbox { message, hint } => {
+            printer.error(message);
+            if let Some(hint) = hint {
+                printer.complain(hint);
+            }
+            Exit::Refused
+        }
+        CallOutcome::Internal { chain, error_id, .. } => {
+            printer.error(format_args!("{chain} ({error_id})"));
+            Exit::System
+        }
+        CallOutcome::Cancelled => Exit::System,
+        CallOutcome::UnknownTool { .. } => Exit::Usage,
+    }
+}

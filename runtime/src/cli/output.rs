@@ -1,0 +1,134 @@
+//! Where texts for people go.
+//!
+//! Answers for standard output and error with colour only where it is wanted (`NO_COLOR`, no terminal), and for a reader
+//! that went away (`devloop tools | head`) being no error. Leaves out what is printed.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use clap::builder::styling::{AnsiColor, Style};
+
+use super::Exit;
+
+/// For the name of a thing.
+pub(super) const NAME: Style = Style::new().bold();
+/// For what went well.
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
+/// For what did not.
+pub(super) const BAD: Style = AnsiColor::Red.on_default();
+/// For what matters less.
+pub(super) const FAINT: Style = Style::new().dimmed();
+
+/// Prints, and remembers whether printing still works.
+pub(super) struct Printer {
+    out: anstream::AutoStream<io::Stdout>,
+    failed: Option<io::Error>,
+}
+
+impl Printer {
+    pub(super) fn new() -> Self {
+        Self {
+            out: anstream::stdout(),
+            failed: None,
+        }
+    }
+
+    /// One line on standard output.
+    pub(super) fn line(&mut self, text: impl fmt::Display) {
+        if self.failed.is_none()
+            && let Err(error) = writeln!(self.out, "{text}")
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    /// Text on standard output as it is.
+    pub(super) fn raw(&mut self, text: &[u8]) {
+        if self.failed.is_none()
+            && let Err(error) = self.out.write_all(text)
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    /// JSON on standard output, on one line.
+    pub(super) fn json(&mut self, value: &impl serde::Serialize) {
+        match serde_json::to_string(value) {
+            Ok(text) => self.line(text),
+            Err(error) => self.failed = Some(error.into()),
+        }
+    }
+
+    /// JSON on standard output, for reading.
+    pub(super) fn pretty(&mut self, value: &impl serde::Serialize) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.line(text),
+            Err(error) => self.failed = Some(error.into()),
+        }
+    }
+
+    /// One line on standard error. That it may be gone is nobody's concern.
+    #[expect(
+        clippy::unused_self,
+        reason = "a caller that can print can complain; the pair reads as one thing"
+    )]
+    pub(super) fn complain(&self, text: impl fmt::Display) {
+        let _ = writeln!(anstream::stderr(), "{text}");
+    }
+
+    /// The line `error: …` on standard error.
+    pub(super) fn error(&self, text: impl fmt::Display) {
+        self.complain(format_args!("{BAD}error{BAD:#}: {text}"));
+    }
+
+    /// Flushes, and turns output that could not be written into the exit code it deserves.
+    pub(super) fn finish(mut self, exit: Exit) -> Exit {
+        let error = self.failed.take().or_else(|| self.out.flush().err());
+        match error {
+            None => exit,
+            // The reader has seen enough.
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => exit,
+            Some(error) => {
+                self.error(format_args!("cannot write to standard output: {error}"));
+                Exit::System
+            }
+        }
+    }
+}
+
+/// `1 tool`, `2 tools`.
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Rows with columns padded to equal width; the last column is not padded.
+pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    rows.iter()
+        .map(|row| {
+            let mut line = String::new();
+            for (index, cell) in row.iter().enumerate() {
+                line.push_str(cell);
+                if index + 1 < N {
+                    let missing = widths[index] - cell.chars().count() + 2;
+                    line.extend(std::iter::repeat_n(' ', missing));
+                }
+            }
+            line.trim_end().to_owned()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn columns_line_up_and_lines_have_no_trailing_blanks() {
+        let rows = [["a", "bb", "c"].map(str::to_owned), ["ααα", "b", ""].map(str::to_owned)];
+        assert_eq!(super::table(&rows), ["a    bb  c", "ααα  b"]);
+    }
+}

@@ -1,0 +1,76 @@
+//! What several commands name: an agent, a tool, a project directory, an identity.
+//!
+//! Answers for finding them and for texts that name the nearest right thing. Leaves out what is done with them.
+
+use std::path::PathBuf;
+
+use devloop_contract::{Agent, Tool};
+use devloop_core::text::nearest;
+use devloop_generated::{self as generated, AgentId};
+
+use crate::identity::Given;
+
+/// The agent and project that a command works for.
+#[derive(Debug, clap::Args)]
+pub(super) struct Target {
+    /// The agent: `pm` or `devloop-pm`.
+    #[arg(long)]
+    pub(super) agent: String,
+    /// The project directory.
+    #[arg(long, value_name = "DIR")]
+    pub(super) project_dir: PathBuf,
+    /// The unit, for agents that work on one (coder, tester).
+    #[arg(long)]
+    pub(super) unit: Option<String>,
+    /// The company, where the project directory is not `…/companies/{cid}/projects/{pid}`.
+    #[arg(long)]
+    pub(super) company: Option<String>,
+    /// The project's id, where the project directory does not say it.
+    #[arg(long)]
+    pub(super) project: Option<String>,
+    /// Names the agent call that tool calls belong to. Default: a new one.
+    #[arg(long)]
+    pub(super) call_id: Option<String>,
+    /// Names the client's session. Default: `CLAUDE_CODE_SESSION_ID`, else a new one.
+    #[arg(long)]
+    pub(super) session_id: Option<String>,
+}
+
+impl Target {
+    pub(super) fn given(&self) -> Given {
+        Given {
+            company: self.company.clone(),
+            project: self.project.clone(),
+            unit: self.unit.clone(),
+            call_id: self.call_id.clone(),
+            session_id: self.session_id.clone(),
+        }
+    }
+}
+
+/// The agent with a short name or an id.
+pub(super) fn agent(name: &str) -> Result<&'static Agent, String> {
+    AgentId::parse(name).map(AgentId::agent).ok_or_else(|| {
+        let known: Vec<&str> = generated::AGENTS.iter().map(|agent| agent.name).collect();
+        match nearest(name.trim_start_matches("devloop-"), known.iter().copied(), 1).first() {
+            Some(near) => format!(
+                "there is no agent `{name}`; did you mean `{near}`? The agents: {}",
+                known.join(", ")
+            ),
+            None => format!("there is no agent `{name}`; the agents: {}", known.join(", ")),
+        }
+    })
+}
+
+/// The tool with a name or an alias.
+pub(super) fn tool(name: &str) -> Result<&'static Tool, String> {
+    generated::tool(name).ok_or_else(|| {
+        let known = generated::all_tools().flat_map(|tool| tool.aliases.iter().chain([&tool.name]).copied());
+        let near = nearest(name, known, 3);
+        if near.is_empty() {
+            format!("there is no tool `{name}`; `devloop tools` lists them")
+        } else {
+            format!("there is no tool `{name}`; did you mean {}?", near.join(", "))
+        }
+    })
+}

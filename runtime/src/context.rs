@@ -1,0 +1,184 @@
+//! What a handler gets: who calls, what it may touch, and a way to say what happened.
+//!
+//! Answers for one call's identity, sandbox, events, progress and cancellation. Leaves out how a call gets here (the
+//! session) and what the handlers do.
+
+use std::sync::Arc;
+
+use devloop_contract::{InternalError, Refusal, Tool};
+use devloop_core::sandbox::Sandbox;
+use devloop_core::store::{Store, clock};
+use devloop_generated::Event;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::Progress;
+use crate::identity::Identity;
+use crate::project::Project;
+
+/// One call, as its handler sees it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Context {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    project: Arc<Project>,
+    identity: Arc<Identity>,
+    tool: &'static Tool,
+    store: Store,
+    tool_use_id: String,
+    cancel: CancellationToken,
+    progress: Option<mpsc::UnboundedSender<Progress>>,
+}
+
+/// How bad a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// For who looks into a problem.
+    Debug,
+    /// For who watches.
+    Info,
+    /// For who should look.
+    Warn,
+}
+
+impl Context {
+    pub(crate) fn new(
+        project: Arc<Project>,
+        identity: Arc<Identity>,
+        tool: &'static Tool,
+        sandbox: Sandbox,
+        tool_use_id: String,
+        cancel: CancellationToken,
+        progress: Option<mpsc::UnboundedSender<Progress>>,
+    ) -> Self {
+        let store = Store::new(sandbox, Arc::clone(&project.clock));
+        Self {
+            inner: Arc::new(Inner {
+                project,
+                identity,
+                tool,
+                store,
+                tool_use_id,
+                cancel,
+                progress,
+            }),
+        }
+    }
+
+    /// Company, project, agent, unit, agent call and session.
+    pub fn identity(&self) -> &Identity {
+        &self.inner.identity
+    }
+
+    /// Names this one call of a tool, unique over connections.
+    pub fn tool_use_id(&self) -> &str {
+        &self.inner.tool_use_id
+    }
+
+    /// The tool that was called: the face, when a handler has several.
+    pub fn tool(&self) -> &'static Tool {
+        self.inner.tool
+    }
+
+    /// The project and its services.
+    pub fn project(&self) -> &Project {
+        &self.inner.project
+    }
+
+    /// The only door to the project's files. It lets through what the agent's template allows *and* the tool declares.
+    /// Its calls block: use it inside [`blocking`](Self::blocking).
+    pub fn sandbox(&self) -> &Sandbox {
+        self.inner.store.sandbox()
+    }
+
+    /// State files, locks and history, kept through the sandbox. Its calls block, too.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.inner.project.clock.now()
+    }
+
+    /// Whether the caller no longer wants the result. A handler asks between steps and never stops inside a write.
+    pub fn cancelled(&self) -> bool {
+        self.inner.cancel.is_cancelled()
+    }
+
+    /// Tells the caller how far a long call is; nothing happens when it did not ask.
+    pub fn progress(&self, progress: Progress) {
+        if let Some(sender) = &self.inner.progress {
+            // A caller that hung up needs no progress.
+            let _ = sender.send(progress);
+        }
+    }
+
+    /// Writes to the program's log.
+    pub fn log(&self, level: Level, message: &str) {
+        let (agent, tool) = (self.inner.identity.agent, self.inner.tool.name);
+        match level {
+            Level::Debug => tracing::debug!(agent, tool, "{message}"),
+            Level::Info => tracing::info!(agent, tool, "{message}"),
+            Level::Warn => tracing::warn!(agent, tool, "{message}"),
+        }
+    }
+
+    /// Runs file work on a thread that may block. The work runs to its end even when the caller cancels: a write is never
+    /// dropped half-way.
+    ///
+    /// # Errors
+    /// What the work answers; a panic in it is an internal error.
+    pub async fn blocking<T, F, W>(&self, work: W) -> Result<T, Refusal<F>>
+    where
+        T: Send + 'static,
+        F: Send + 'static,
+        W: FnOnce(&Self) -> Result<T, Refusal<F>> + Send + 'static,
+    {
+        let context = self.clone();
+        match tokio::task::spawn_blocking(move || work(&context)).await {
+            Ok(result) => result,
+            Err(error) => Err(InternalError::new("the file work of the handler did not end", error).into()),
+        }
+    }
+
+    /// Makes an event known: in the project's journal, then to subscribers in this process. Blocks for the append.
+    ///
+    /// Call it after the write that it tells of. That the journal cannot be written is logged and fails nothing.
+    ///
+    /// # Errors
+    /// The tool's spec does not declare the event: a bug of the handler or of the spec.
+    pub fn emit(&self, event: &Event) -> Result<(), InternalError> {
+        let name = event.name();
+        if !self.inner.tool.effects.events.contains(&name) {
+            return Err(InternalError::bare(format!(
+                "the event `{name}` is not among the effects that {} declares",
+                self.inner.tool.spec
+            )));
+        }
+        publish(&self.inner.project, &self.inner.identity, event);
+        Ok(())
+    }
+}
+
+/// Makes an event known on behalf of a call. Every payload carries `agent`, `call_id`, `unit_id?` and `ts`.
+pub(crate) fn publish(project: &Project, identity: &Identity, event: &Event) {
+    let mut payload = Map::new();
+    payload.insert("agent".into(), identity.agent.into());
+    payload.insert("call_id".into(), identity.call_id.clone().into());
+    if let Some(unit) = &identity.unit_id {
+        payload.insert("unit_id".into(), unit.clone().into());
+    }
+    payload.insert("ts".into(), clock::iso(project.clock.now()).into());
+    if let Value::Object(own) = event.payload() {
+        payload.extend(own);
+    }
+    if let Err(error) = project.journal.emit(event.name(), Value::Object(payload)) {
+        tracing::warn!(event = event.name(), "the event journal cannot be written: {error}");
+    }
+}

@@ -1,0 +1,127 @@
+//! `write_todolist`: an agent's whole list, written at once.
+//!
+//! Answers for replacing the list without losing the one before it. Leaves out what a list means (the core's `todo`).
+
+use devloop_contract::{Handle, InternalError, Outcome, ToolError};
+use devloop_core::sandbox::RelPath;
+use devloop_core::store::clock;
+use devloop_core::todo::{TodoItem, TodoList, TodoStatus, check_new_list};
+use devloop_generated::events::AgentTodolist;
+use devloop_generated::tools::persistence::write_todolist::{Failure, Input, Item, Output, Replaced, WriteTodolist};
+use devloop_generated::types;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::context::Context;
+
+/// The largest list that is read back: 200 items with all their texts stay far below.
+const LARGEST_LIST: u64 = 16 * 1024 * 1024;
+
+impl Handle<WriteTodolist> for Context {
+    async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
+        let items: Vec<TodoItem> = input.items.into_iter().map(new_item).collect();
+        check_new_list(&items).map_err(ToolError::from)?;
+        self.blocking(move |context| write(context, items)).await
+    }
+}
+
+fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
+    let key = context.identity().state_key();
+    let store = context.store();
+    let path = RelPath::parse(&format!("agent-state/{key}-todo.json"))
+        .map_err(|problem| InternalError::new("the state key makes no path", problem))?;
+    let _lock = store.lock(&format!("{key}-todo"), context.project().config().lock_wait)?;
+    let previous: Option<TodoList> = store.read_state(&path)?;
+    if let Some(list) = previous.as_ref().filter(|list| list.items == items) {
+        return Ok(Output {
+            unchanged: Some(true),
+            ..answer(list, &path, None)
+        });
+    }
+
+    let created_at = clock::iso(after(previous.as_ref(), context.now()));
+    let mut list = TodoList {
+        agent: context.identity().agent.to_owned(),
+        call_id: context.identity().call_id.clone(),
+        created_at: created_at.clone(),
+        items,
+        current: None,
+        progress_pct: 0,
+        version: previous.as_ref().map_or(1, |list| list.version.saturating_add(1)),
+        updated_at: created_at,
+    };
+    list.current = list.work_out_current();
+    if let Some(previous) = &previous {
+        // The bytes as they are: whatever a later version keeps in the file is kept with it.
+        let bytes = context.sandbox().read(&path, LARGEST_LIST)?.unwrap_or_default();
+        let stamp: String = previous
+            .created_at
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
+        let prefix = format!("{key}-todo.");
+        store.keep_in_history(&format!("{prefix}{stamp}.json"), &bytes)?;
+        store.prune_history(&prefix, context.project().config().history_kept)?;
+    }
+    store.write_state(&path, &list)?;
+    // Still under the lock, so that events come in the order of the lists that they tell of.
+    context.emit(
+        &AgentTodolist {
+            items: list.items.iter().map(event_item).collect(),
+        }
+        .into(),
+    )?;
+    let replaced = previous.map(|list| Replaced {
+        total: count(list.items.len()),
+        done: count(list.done()),
+        open: list.open(),
+    });
+    Ok(answer(&list, &path, replaced))
+}
+
+/// Now, or a millisecond after the list before: lists of one agent never share a time, whatever the clock does, and so
+/// never a name in the history.
+fn after(previous: Option<&TodoList>, now: Timestamp) -> Timestamp {
+    let next = previous
+        .and_then(|list| list.created_at.parse::<Timestamp>().ok())
+        .and_then(|created| created.checked_add(SignedDuration::from_millis(1)).ok());
+    next.map_or(now, |next| next.max(now))
+}
+
+fn new_item(item: Item) -> TodoItem {
+    TodoItem {
+        id: item.id.into(),
+        description: item.description,
+        depends_on: item.depends_on.into_iter().map(Into::into).collect(),
+        status: TodoStatus::Todo,
+        more: serde_json::Map::new(),
+    }
+}
+
+fn event_item(item: &TodoItem) -> types::TodoItem {
+    types::TodoItem {
+        id: item.id.clone().into(),
+        description: item.description.clone(),
+        depends_on: (!item.depends_on.is_empty()).then(|| item.depends_on.iter().cloned().map(Into::into).collect()),
+        status: match item.status {
+            TodoStatus::Todo => types::TodoStatus::Todo,
+            TodoStatus::Doing => types::TodoStatus::Doing,
+            TodoStatus::Done => types::TodoStatus::Done,
+            TodoStatus::Blocked => types::TodoStatus::Blocked,
+        },
+    }
+}
+
+fn answer(list: &TodoList, path: &RelPath, replaced: Option<Replaced>) -> Output {
+    Output {
+        total: count(list.items.len()),
+        path: path.to_string().into(),
+        current: list.current.clone(),
+        ready: list.ready().into_iter().map(|id| id.to_owned().into()).collect(),
+        unchanged: None,
+        replaced,
+    }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,161 @@
+//! An open project: its directory and the services that calls in it share.
+//!
+//! Answers for opening a project once and for the services that every call gets: clock, events, settings, and the loop
+//! controller that is told of internal errors. Leaves out single calls.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use devloop_core::events::{Broker, EventJournal};
+use devloop_core::sandbox::{FsError, ProjectDir, Sandbox};
+use devloop_core::store::{Clock, Store, SystemClock};
+
+use crate::config::{Config, ConfigError};
+
+/// What went wrong inside a call, for whoever watches the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Escalation {
+    /// The agent's short name.
+    pub agent: String,
+    /// The tool that was called.
+    pub tool: String,
+    /// The agent call.
+    pub call_id: String,
+    /// Names the entry in the log.
+    pub error_id: String,
+    /// What was being done, and the chain of causes.
+    pub chain: String,
+}
+
+/// Whoever drives the loop. A host program brings its own; without one, an escalation is logged.
+pub trait LoopController: Send + Sync {
+    /// An internal error: nothing that the agent can mend. Called once per error, after the event `loop.escalated`.
+    fn escalate(&self, escalation: &Escalation);
+}
+
+/// The controller of a program that has none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOnly;
+
+impl LoopController for LogOnly {
+    fn escalate(&self, escalation: &Escalation) {
+        tracing::error!(
+            agent = escalation.agent,
+            tool = escalation.tool,
+            error_id = escalation.error_id,
+            "internal error: {}",
+            escalation.chain
+        );
+    }
+}
+
+/// A project directory, opened, with the services that its calls share.
+pub struct Project {
+    pub(crate) dir: Arc<ProjectDir>,
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) broker: Broker,
+    pub(crate) journal: EventJournal,
+    pub(crate) controller: Arc<dyn LoopController>,
+}
+
+impl fmt::Debug for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Project")
+            .field("dir", &self.path())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A project that cannot be opened; a usage error.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The path cannot be made absolute.
+    Path(PathBuf, std::io::Error),
+    /// The directory cannot be used.
+    Dir(FsError),
+    /// A settings file cannot be used.
+    Config(ConfigError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Dir(error) => error.fmt(f),
+            Self::Config(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl Project {
+    /// Opens a project directory with the settings of its `devloop.toml` and of the user.
+    ///
+    /// # Errors
+    /// The directory is `/`, is none, or cannot be opened; a settings file is wrong.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let path = std::path::absolute(path).map_err(|error| OpenError::Path(path.to_owned(), error))?;
+        let dir = ProjectDir::open(&path).map_err(OpenError::Dir)?;
+        let user = Config::user_file(|name| std::env::var_os(name));
+        let config = Config::load(&path, user.as_deref()).map_err(OpenError::Config)?;
+        Ok(Self::new(dir, config))
+    }
+
+    /// A project from its parts, with the system's clock and a controller that logs.
+    pub fn new(dir: ProjectDir, config: Config) -> Self {
+        let (dir, broker): (_, Broker) = (Arc::new(dir), Broker::new());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Self {
+            journal: journal(&dir, &clock, &broker),
+            dir,
+            config,
+            clock,
+            broker,
+            controller: Arc::new(LogOnly),
+        }
+    }
+
+    /// Replaces the clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.journal = journal(&self.dir, &clock, &self.broker);
+        self.clock = clock;
+        self
+    }
+
+    /// Replaces the loop controller.
+    #[must_use]
+    pub fn with_controller(mut self, controller: Arc<dyn LoopController>) -> Self {
+        self.controller = controller;
+        self
+    }
+
+    /// The directory's absolute path.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Where the project's events can be subscribed to inside this process.
+    pub fn events(&self) -> &Broker {
+        &self.broker
+    }
+
+    /// The project's events on disk, those of other processes included.
+    pub fn journal(&self) -> &EventJournal {
+        &self.journal
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}
+
+/// The project's journal. It belongs to the machinery: no agent's patterns let anybody write there.
+fn journal(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>, broker: &Broker) -> EventJournal {
+    let sandbox = Sandbox::new(Arc::clone(dir), "devloop", Vec::new());
+    EventJournal::new(Store::new(sandbox, Arc::clone(clock)), broker.clone())
+}

@@ -1,0 +1,555 @@
+//! The `devloop` program as a person or a script meets it.
+
+#![cfg(all(feature = "cli", unix))]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+const USAGE: i32 = 64;
+
+fn devloop(args: &[&str]) -> Output {
+    command(args).output().expect("the program starts")
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+    // What a developer has set for itself must not change what is tested.
+    command
+        .args(args)
+        .env_remove("CLAUDE_CODE_SESSION_ID")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+fn answer(output: &Output) -> Value {
+    serde_json::from_str(&stdout(output)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// The program under a user for whom modes mean something: at uid 0 they stop nothing.
+/// It runs from `place`, as the target directory may lie where that user cannot go.
+fn unprivileged(place: &Path) -> Command {
+    let program = place.join("devloop");
+    fs::copy(env!("CARGO_BIN_EXE_devloop"), &program).unwrap();
+    fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+    let is_root = place.metadata().unwrap().uid() == 0;
+    let mut command = if is_root {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"])
+            .arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+}
+
+/// Calls `write_todolist` for the PM.
+fn write_list(dir: &Path, input: &str) -> Output {
+    let dir = dir.to_str().expect("UTF-8");
+    devloop(&[
+        "call",
+        "write_todolist",
+        "--agent",
+        "pm",
+        "--project-dir",
+        dir,
+        "--call-id",
+        "call-1",
+        "--input",
+        input,
+    ])
+}
+
+fn list(dir: &Path, key: &str) -> Value {
+    let text = fs::read_to_string(dir.join(format!("agent-state/{key}-todo.json"))).expect("the list is there");
+    assert!(text.ends_with("}\n"), "a state file ends with a line end: {text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn a_call_answers_json_and_writes_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = r#"{"items":[{"id":"step-001","description":"读需求 🙂\nsecond line"},{"id":"step-002","description":"b","depends_on":["step-001"]}]}"#;
+    let output = write_list(dir.path(), input);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(
+        answer(&output),
+        json!({"ok": true, "total": 2, "path": "agent-state/pm-todo.json", "current": "step-001", "ready": ["step-001"]})
+    );
+    let list = list(dir.path(), "pm");
+    let created = list["created_at"].as_str().unwrap();
+    assert!(created.len() == 24 && created.ends_with('Z'), "{created}");
+    assert_eq!(
+        list,
+        json!({
+            "agent": "pm", "call_id": "call-1", "created_at": created,
+            "items": [
+                {"id": "step-001", "description": "读需求 🙂\nsecond line", "status": "todo"},
+                {"id": "step-002", "description": "b", "depends_on": ["step-001"], "status": "todo"},
+            ],
+            "current": "step-001", "progress_pct": 0, "version": 1, "updated_at": created,
+        })
+    );
+    let keys: Vec<_> = list.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        keys,
+        [
+            "agent",
+            "call_id",
+            "created_at",
+            "items",
+            "current",
+            "progress_pct",
+            "version",
+            "updated_at"
+        ]
+    );
+}
+
+#[test]
+fn an_empty_list_has_nothing_current() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = write_list(dir.path(), r#"{"items":[]}"#);
+    assert_eq!(
+        answer(&output),
+        json!({"ok": true, "total": 0, "path": "agent-state/pm-todo.json", "ready": []})
+    );
+    assert_eq!(list(dir.path(), "pm")["current"], Value::Null);
+}
+
+#[test]
+fn a_replaced_list_is_kept_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    write_list(dir.path(), r#"{"items":[{"id":"step-001","description":"old"}]}"#);
+    let first = fs::read(dir.path().join("agent-state/pm-todo.json")).unwrap();
+    let output = write_list(dir.path(), r#"{"items":[{"id":"step-002","description":"new"}]}"#);
+    assert_eq!(
+        answer(&output)["replaced"],
+        json!({"total": 1, "done": 0, "open": ["step-001"]})
+    );
+    let history: Vec<_> = fs::read_dir(dir.path().join("agent-state/history"))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(history.len(), 1);
+    let name = history[0].file_name().into_string().unwrap();
+    assert!(name.starts_with("pm-todo.20") && name.ends_with("Z.json"), "{name}");
+    assert_eq!(
+        fs::read(history[0].path()).unwrap(),
+        first,
+        "the old list is kept byte by byte"
+    );
+    assert_eq!(list(dir.path(), "pm")["version"], 2);
+}
+
+#[test]
+fn the_same_list_again_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = r#"{"items":[{"id":"step-001","description":"x"}]}"#;
+    write_list(dir.path(), input);
+    let before = fs::read(dir.path().join("agent-state/pm-todo.json")).unwrap();
+    let events = || {
+        fs::read_to_string(dir.path().join("agent-state/.events/events.ndjson"))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    assert_eq!(events(), 1);
+    let output = write_list(dir.path(), input);
+    assert_eq!(answer(&output)["unchanged"], true);
+    assert_eq!(fs::read(dir.path().join("agent-state/pm-todo.json")).unwrap(), before);
+    assert_eq!(events(), 1, "nothing happened, so nothing is told");
+    assert!(!dir.path().join("agent-state/history").exists());
+}
+
+#[test]
+fn the_event_carries_the_call_and_the_list() {
+    let dir = tempfile::tempdir().unwrap();
+    write_list(dir.path(), r#"{"items":[{"id":"step-001","description":"x"}]}"#);
+    let journal = fs::read_to_string(dir.path().join("agent-state/.events/events.ndjson")).unwrap();
+    let event: Value = serde_json::from_str(journal.trim_end()).unwrap();
+    assert_eq!((&event["seq"], &event["name"]), (&json!(1), &json!("agent.todolist")));
+    let payload = &event["payload"];
+    assert_eq!(
+        (&payload["agent"], &payload["call_id"]),
+        (&json!("pm"), &json!("call-1"))
+    );
+    assert_eq!(
+        payload["items"],
+        json!([{"id": "step-001", "description": "x", "status": "todo"}])
+    );
+    assert!(payload["ts"].is_string() && payload.get("unit_id").is_none());
+}
+
+#[test]
+fn a_coder_has_a_list_for_each_unit() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let input = r#"{"items":[]}"#;
+    let args = [
+        "call",
+        "write_todolist",
+        "--agent",
+        "devloop-coder",
+        "--project-dir",
+        path,
+        "--input",
+        input,
+    ];
+    let without = devloop(&args);
+    assert_eq!((without.status.code(), stdout(&without)), (Some(USAGE), String::new()));
+    assert!(stderr(&without).contains("--unit UNIT"));
+    let with = devloop(&[&args[..], &["--unit", "todo-be"]].concat());
+    assert_eq!(answer(&with)["path"], "agent-state/coder.todo-be-todo.json");
+    assert_eq!(list(dir.path(), "coder.todo-be")["agent"], "coder");
+}
+
+#[test]
+fn refused_input_names_every_problem_and_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for (input, texts) in [
+        (
+            r#"{"items":[{"id":"step-1","description":""}],"extra":1}"#,
+            &["items[0].id", "items[0].description", "extra"][..],
+        ),
+        (
+            r#"{"items":[{"id":"step-001","description":"a"},{"id":"step-001","description":"b"}]}"#,
+            &["items[1].id: step-001 is already"],
+        ),
+        (
+            r#"{"items":[{"id":"step-001","description":"a","depends_on":["step-009"]}]}"#,
+            &["items[0].depends_on[0]: step-009"],
+        ),
+        (
+            r#"{"items":[{"id":"step-001","description":"a","depends_on":["step-002"]},{"id":"step-002","description":"b","depends_on":["step-001"]}]}"#,
+            &["step-001 → step-002 → step-001"],
+        ),
+        (r#"{"items":[],"items":[]}"#, &["duplicate key \"items\""]),
+        ("[]", &["JSON object"]),
+        ("{", &["no JSON"]),
+        (
+            r#"{"items":[{"id":"step-001","description":"   "}]}"#,
+            &["items[0].description"],
+        ),
+    ] {
+        let output = write_list(dir.path(), input);
+        assert_eq!(output.status.code(), Some(2), "{input}");
+        let answer = answer(&output);
+        assert_eq!(
+            (&answer["ok"], &answer["code"]),
+            (&json!(false), &json!("invalid_input"))
+        );
+        for text in texts {
+            let reason = answer["reason"].as_str().unwrap();
+            assert!(reason.contains(text), "{input}: {reason}");
+            assert!(stderr(&output).contains(text), "{input}");
+        }
+    }
+    assert!(
+        !dir.path().join("agent-state").exists(),
+        "refused input leaves no trace"
+    );
+}
+
+#[test]
+fn two_hundred_items_are_a_list_and_one_more_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = |count: usize| {
+        let items: Vec<_> = (0..count)
+            .map(|n| json!({"id": format!("step-{n:03}"), "description": "x"}))
+            .collect();
+        json!({ "items": items }).to_string()
+    };
+    assert_eq!(answer(&write_list(dir.path(), &items(200)))["total"], 200);
+    assert_eq!(write_list(dir.path(), &items(201)).status.code(), Some(2));
+}
+
+#[test]
+fn what_clients_send_instead_of_an_array_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = r#"[{"id":"step-001","description":"x"}]"#;
+    let output = write_list(
+        dir.path(),
+        &json!({"items": items, "wait_for_previous": true}).to_string(),
+    );
+    assert_eq!(answer(&output)["total"], 1, "{}", stderr(&output));
+}
+
+#[test]
+fn a_corrupt_list_is_set_aside_and_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("agent-state")).unwrap();
+    fs::write(dir.path().join("agent-state/pm-todo.json"), "{\"agent\": \"pm\", \"ite").unwrap();
+    let output = write_list(dir.path(), r#"{"items":[]}"#);
+    assert_eq!(output.status.code(), Some(1));
+    let answer = answer(&output);
+    assert_eq!(answer["code"], "state_corrupt");
+    let kept = answer["details"]["kept_as"].as_str().unwrap();
+    assert_eq!(
+        fs::read_to_string(dir.path().join(kept)).unwrap(),
+        "{\"agent\": \"pm\", \"ite"
+    );
+    assert_eq!(
+        write_list(dir.path(), r#"{"items":[]}"#).status.code(),
+        Some(0),
+        "the next call starts afresh"
+    );
+}
+
+#[test]
+fn a_link_in_the_way_is_a_sandbox_violation() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(outside.path(), dir.path().join("agent-state")).unwrap();
+    let output = write_list(dir.path(), r#"{"items":[]}"#);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let answer = answer(&output);
+    assert_eq!(answer["code"], "sandbox_violation");
+    assert!(
+        answer["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("Sandbox violation:pm tried to write agent-state/"),
+        "{answer}"
+    );
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_broken_environment_is_a_system_error_with_an_id() {
+    let dir = tempfile::tempdir().unwrap();
+    // A directory that this user may not write to: nothing that the agent did, and nothing that it can mend.
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    let path = dir.path().to_str().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let mut call = unprivileged(place.path());
+    call.args([
+        "call",
+        "write_todolist",
+        "--agent",
+        "pm",
+        "--project-dir",
+        path,
+        "--input",
+        r#"{"items":[]}"#,
+    ]);
+    let output = call.output().unwrap();
+    let answer = answer(&output);
+    assert_eq!(
+        (output.status.code(), &answer["code"]),
+        (Some(3), &json!("internal")),
+        "{answer}"
+    );
+    assert!(answer["details"]["error_id"].as_str().unwrap().starts_with("err-"));
+}
+
+#[test]
+fn input_comes_from_a_file_or_standard_input_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("input.json");
+    fs::write(&file, r#"{"items":[]}"#).unwrap();
+    assert_eq!(
+        write_list(dir.path(), &format!("@{}", file.display())).status.code(),
+        Some(0)
+    );
+    assert_eq!(write_list(dir.path(), "@/nonexistent").status.code(), Some(USAGE));
+    let path = dir.path().to_str().unwrap();
+    let mut child = command(&[
+        "call",
+        "write_todolist",
+        "--agent",
+        "pm",
+        "--project-dir",
+        path,
+        "--input",
+        "-",
+    ])
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"items":[]}"#).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+}
+
+#[test]
+fn wrong_usage_is_64_and_names_the_nearest_right_thing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    for (args, text) in [
+        (
+            &["call", "write_todo_list", "--agent", "pm", "--project-dir", path][..],
+            "write_todolist",
+        ),
+        (
+            &["call", "write_todolist", "--agent", "pn", "--project-dir", path],
+            "did you mean `pm`",
+        ),
+        (
+            &[
+                "call",
+                "write_todolist",
+                "--agent",
+                "pm",
+                "--project-dir",
+                "/nonexistent",
+            ],
+            "/nonexistent",
+        ),
+        (&["call", "write_todolist", "--agent", "pm", "--project-dir", "/"], "/"),
+        (
+            &[
+                "call",
+                "write_todolist",
+                "--agent",
+                "pm",
+                "--unit",
+                "web",
+                "--project-dir",
+                path,
+            ],
+            "leave out --unit",
+        ),
+        (&["tolls"], "tools"),
+        (&["tools", "--format", "xml"], "table"),
+        (&[], "Usage"),
+    ] {
+        let output = devloop(args);
+        assert_eq!(output.status.code(), Some(USAGE), "{args:?}");
+        assert!(stderr(&output).contains(text), "{args:?}: {}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_settings_file_with_an_unknown_key_is_refused_with_its_position() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("devloop.toml"), "[limits]\nlock_wait = 1\n").unwrap();
+    let output = write_list(dir.path(), r#"{"items":[]}"#);
+    assert_eq!(output.status.code(), Some(USAGE));
+    assert!(stderr(&output).contains("line 2, column 1"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_catalogue_has_four_forms_and_totals() {
+    let anthropic: Value = answer(&devloop(&["tools", "--agent", "pm", "--format", "anthropic"]));
+    let tool = &anthropic["tools"][0];
+    let keys: Vec<_> = tool.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["name", "description", "input_schema"]);
+    let mcp: Value = answer(&devloop(&["tools", "--format", "mcp"]));
+    let annotations = &mcp["tools"][0]["annotations"];
+    for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+        assert!(annotations[hint].is_boolean(), "{hint}");
+    }
+    assert_eq!(mcp["tools"][0]["outputSchema"]["type"], "object");
+    let all: Value = answer(&devloop(&["tools", "--format", "json"]));
+    assert_eq!(all["tools"][0]["kind"], "read_only");
+    assert!(stdout(&devloop(&["tools"])).starts_with("write_todolist"));
+    let counts = devloop_generated::counts();
+    assert_eq!(
+        stdout(&devloop(&["tools", "--counts"])),
+        format!(
+            "handlers={} tools={} names={} grants={}\n",
+            counts.handlers, counts.tools, counts.names, counts.grants
+        )
+    );
+}
+
+#[test]
+fn agents_and_a_tool_can_be_looked_at() {
+    assert_eq!(stdout(&devloop(&["agents"])).lines().count(), 6);
+    let agents: Value = answer(&devloop(&["agents", "--format", "json"]));
+    assert_eq!(agents["agents"][0]["id"], "devloop-pm");
+    let shown = stdout(&devloop(&["show", "write_todolist"]));
+    for text in [
+        "Writes this agent's whole todo list",
+        "agent-state/{state_key}-todo.json",
+        "state_corrupt",
+        "Granted to",
+    ] {
+        assert!(shown.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn output_that_is_piped_has_no_colour() {
+    for args in [&["agents"][..], &["show", "write_todolist"], &["tools"], &["--help"]] {
+        assert!(!stdout(&devloop(args)).contains('\u{1b}'), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = command(&["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+}
+
+#[test]
+fn verify_makes_a_real_call_in_a_directory_of_its_own_or_a_given_one() {
+    let output = devloop(&["verify"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    assert!(
+        text.contains("✓ write_todolist · Writes this agent's whole todo list, rep\n"),
+        "{text}"
+    );
+    for step in ["✓ serve", "✓ call", "✓ file", "✓ event"] {
+        assert!(text.contains(step), "{step}: {text}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    for _ in 0..2 {
+        assert_eq!(
+            devloop(&["verify", "--project-dir", path]).status.code(),
+            Some(0),
+            "its own list it may replace"
+        );
+    }
+    write_list(dir.path(), r#"{"items":[{"id":"step-001","description":"in use"}]}"#);
+    let refused = devloop(&["verify", "--project-dir", path]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(list(dir.path(), "pm")["items"][0]["description"], "in use");
+}
+
+#[test]
+fn a_project_that_was_initialised_is_in_good_health() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("shop");
+    let path = project.to_str().unwrap();
+    assert_eq!(devloop(&["init", path]).status.code(), Some(0));
+    let output = devloop(&["doctor", "--project-dir", path]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert_eq!(
+        devloop(&["doctor", "--project-dir", "/nonexistent"]).status.code(),
+        Some(1)
+    );
+    assert_eq!(devloop(&["init", "/"]).status.code(), Some(USAGE));
+}
+
+#[test]
+fn every_shell_has_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(stdout(&devloop(&["completions", shell])).contains("devloop"), "{shell}");
+    }
+}

@@ -1,0 +1,47 @@
+//! The counts are a test, not a rule of the build: a fixture lists what the finished product has.
+
+use std::collections::BTreeMap;
+
+use devloop_generated::{AGENTS, all_tools};
+
+fn fixture() -> BTreeMap<&'static str, Vec<&'static str>> {
+    include_str!("../../fixtures/grants.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_once(": ").expect("`tool: agent, agent`"))
+        .map(|(tool, agents)| (tool, agents.split(", ").collect()))
+        .collect()
+}
+
+#[test]
+fn the_fixture_has_35_tools_and_79_grants() {
+    let fixture = fixture();
+    assert_eq!((fixture.len(), fixture.values().map(Vec::len).sum::<usize>()), (35, 79));
+}
+
+#[test]
+fn every_tool_that_exists_is_granted_to_exactly_its_agents() {
+    let fixture = fixture();
+    for tool in all_tools() {
+        let Some(expected) = fixture.get(tool.name) else {
+            continue;
+        };
+        let granted: Vec<&str> = AGENTS
+            .iter()
+            .filter(|agent| agent.tools.contains(&tool.name))
+            .map(|agent| agent.name)
+            .collect();
+        assert_eq!(&granted, expected, "{}", tool.name);
+    }
+}
+
+#[test]
+fn the_generated_counts_are_the_tables() {
+    let counts = devloop_generated::counts();
+    let names: usize = all_tools().map(|tool| 1 + tool.aliases.len()).sum();
+    let grants: usize = AGENTS.iter().map(|agent| agent.tools.len()).sum();
+    assert_eq!(
+        (counts.tools, counts.names, counts.grants),
+        (all_tools().len(), names, grants)
+    );
+}
