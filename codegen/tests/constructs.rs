@@ -1,6 +1,6 @@
 //! A spec tree with every construct of the format: what is generated from it is committed, and compiled here.
 //!
-//! To renew the committed files after a change of the generator, run the tests with `DEVLOOP_BLESS=1`.
+//! To renew the committed files after a change of the generator, run the tests with `UPDATE_EXPECT=1`.
 
 #![allow(
     clippy::enum_variant_names,
@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::task::{Context, Poll, Waker};
 
 use devloop_codegen::{FileMap, Specs, generate, load};
+use devloop_contract::failure::ErasedRefusal;
+use devloop_contract::tool::Rule;
 use devloop_contract::{ExpectedFailure, Handle, Outcome};
 use serde_json::{Value, json};
 
@@ -69,9 +72,11 @@ fn files_below(root: &Path, folder: &Path, files: &mut FileMap) {
 
 #[test]
 fn the_committed_files_are_what_the_specs_give() {
-    let made = generate(&specs()).unwrap();
+    let mut made = generate(&specs()).unwrap();
+    // The editor schemas depend on the format alone, whatever the specs say.
+    made.retain(|path, _| !path.starts_with("specs/"));
     let expected = fixture().join("expected");
-    if std::env::var_os("DEVLOOP_BLESS").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         let _ = fs::remove_dir_all(&expected);
         for (path, text) in &made {
             let path = expected.join(path);
@@ -130,7 +135,7 @@ fn full_input() -> Value {
     json!({
         "mode": "feed", "type": "lion", "match": -3, "everything": false, "limit": 20, "ratio": 0.5,
         "names": ["a"], "matrix": [[1.0, 2.5], []], "places": [{"path": "a/b", "line": 3, "side": "after"}],
-        "colours": {"x": "dark-green"}, "rooms": {"one": {"size": 0.25, "hatch": {"open": true}}},
+        "colours": {"x": "dark-green"}, "rooms": [{"size": 0.25, "hatch": {"open": true}}],
         "extra": {"free": [1, null]}, "shared_map": {"k": "v"}, "shared_free": {"z": {}}, "shared_list": ["intro"],
         "a": true, "b": true, "c": true, "d": false
     })
@@ -173,7 +178,6 @@ fn faces_differ_in_schema_rules_and_examples() {
     assert_eq!(schema["required"], json!(["type"]));
     assert_eq!(feed.bind, r#"{"mode":"feed"}"#);
     // `everything` is hidden, so the choice is between the other two; the rule over `mode` is decided.
-    use devloop_contract::tool::Rule;
     assert_eq!(
         feed.rules,
         [
@@ -260,18 +264,17 @@ impl Handle<Ping> for Keeper {
 
 impl HandleAll for Keeper {}
 
+fn call(tool: ToolId, input: &Value) -> Result<Value, Box<ErasedRefusal>> {
+    let input = AnyInput::parse(tool.tool(), input).unwrap();
+    let mut context = Context::from_waker(Waker::noop());
+    match dispatch(&Keeper, input).as_mut().poll(&mut context) {
+        Poll::Ready(outcome) => outcome.map_err(Box::new),
+        Poll::Pending => panic!("these handlers wait for nothing"),
+    }
+}
+
 #[test]
 fn dispatch_reaches_the_handler() {
-    use devloop_contract::failure::ErasedRefusal;
-    let call = |tool: ToolId, input: &Value| {
-        let input = AnyInput::parse(tool.tool(), input).unwrap();
-        let mut call = dispatch(&Keeper, input);
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match call.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(outcome) => outcome,
-            std::task::Poll::Pending => panic!("these handlers wait for nothing"),
-        }
-    };
     assert_eq!(call(ToolId::Ping, &json!({})).unwrap(), json!({}));
     let mut input = full_input();
     assert_eq!(
@@ -281,7 +284,7 @@ fn dispatch_reaches_the_handler() {
     input["everything"] = json!(true);
     let refused = call(ToolId::KeepZoo, &input).unwrap_err();
     assert!(
-        matches!(&refused, ErasedRefusal::Expected(body) if body.code == "locked"),
+        matches!(&*refused, ErasedRefusal::Expected(body) if body.code == "locked"),
         "{refused:?}"
     );
 }

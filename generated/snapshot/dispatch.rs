@@ -45,7 +45,7 @@ impl AnyInput {
 
 /// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {}` makes the
 /// compiler name each handler that `Context` lacks.
-pub trait HandleAll: Handle<crate::WriteTodolist> + Sync {}
+pub trait HandleAll: Handle<crate::tools::persistence::write_todolist::WriteTodolist> + Sync {}
 
 /// A call on its way.
 pub type Dispatched<'a> = Pin<Box<dyn Future<Output = Result<Value, ErasedRefusal>> + Send + 'a>>;

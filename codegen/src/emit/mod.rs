@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::FileMap;
 use crate::diagnostic::{Diagnostic, SpecErrors};
+use crate::editor::editor_schemas;
 use crate::load::{AgentFile, SpecFile, Specs, ToolFile};
 use crate::model::{EventsSpec, TypesSpec};
 use crate::resolve::{Face, faces};
@@ -43,6 +44,7 @@ pub fn generate(specs: &Specs) -> Result<FileMap, SpecErrors> {
     agents::emit(&layout, &mut files);
     contract::emit(&layout, &mut files, &mut errors);
     pages::emit(&layout, &mut files);
+    files.extend(editor_schemas());
     SpecErrors::collect(errors).map_or(Ok(files), Err)
 }
 

@@ -341,3 +341,59 @@ pub(super) fn arms_by<K: PartialEq>(arms: impl IntoIterator<Item = (K, TokenStre
         .map(|(_, patterns, result)| quote!(#(#patterns)|* => #result,))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value_of(literal: &TokenStream) -> String {
+        syn::parse2::<syn::LitStr>(literal.clone()).unwrap().value()
+    }
+
+    #[test]
+    fn raw_strings_are_left_as_they_are() {
+        let json = "{\n  \"a\": [\n    1,\n  ]\n}";
+        let literal = text(json);
+        let mut file = RustFile::new("specs/");
+        file.push(quote!(pub static A: S = S { a: #literal, b: &["x", "y"] };));
+        let printed = file.finish();
+        assert!(printed.contains(json), "{printed}");
+        assert!(printed.contains("b: &[\"x\", \"y\"],"), "{printed}");
+    }
+
+    #[test]
+    fn prose_is_escaped_outside_code_only() {
+        assert_eq!(prose("see [a] and `[b] <c>` <d>"), r"see \[a\] and `[b] <c>` \<d\>");
+    }
+
+    #[test]
+    fn long_docs_are_wrapped_and_lists_stay_lists() {
+        let lines = wrapped(&format!("- {}\n\nend", "word ".repeat(40).trim()));
+        assert!(lines.iter().all(|line| line.len() <= DOC_WIDTH));
+        assert!(lines[0].starts_with("- word") && lines[1].starts_with("  word"));
+        assert_eq!(&lines[lines.len() - 2..], ["", "end"]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_survives_as_a_literal_and_in_a_file(value in r"(?:[ -~]|[\n\r\tλ]|\[\n|\n\]){0,60}") {
+            let literal = text(&value);
+            prop_assert_eq!(value_of(&literal), value.clone());
+            let mut file = RustFile::new("specs/");
+            file.push(quote!(pub static A: &[&str] = &[#literal, "z"];));
+            let file = syn::parse_file(&file.finish()).unwrap();
+            let Some(syn::Item::Static(item)) = file.items.into_iter().next() else { panic!("no static") };
+            let syn::Expr::Reference(list) = *item.expr else { panic!("no reference") };
+            let syn::Expr::Array(list) = *list.expr else { panic!("no list") };
+            let first = list.elems[0].to_token_stream();
+            prop_assert_eq!(value_of(&first), value);
+        }
+
+        #[test]
+        fn every_name_becomes_an_identifier(name in "\\PC{0,20}") {
+            ident(&name);
+        }
+    }
+}

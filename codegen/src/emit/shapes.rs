@@ -321,7 +321,8 @@ impl<'a> Shapes<'a> {
         let key = key_of(&shape.name);
         let name = shape.name.clone();
         let foreign = !at.starts_with("/types/") && self.types.types.keys().any(|shared| key_of(shared) == key);
-        if self.taken.contains(&key) || foreign {
+        let is_root = matches!(at, "/input" | "/output");
+        if foreign || (self.taken.contains(&key) && !is_root) {
             let what = if foreign {
                 "a shared type"
             } else {
@@ -332,6 +333,9 @@ impl<'a> Shapes<'a> {
                 format!("the type name `{name}` is {what}"),
                 "give the schema another `title`",
             );
+            if new {
+                self.made.shift_remove(&key);
+            }
         } else if new {
             self.made.insert(key, shape);
         } else if let Some(known) = self.made.get(&key)

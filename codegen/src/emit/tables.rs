@@ -3,6 +3,8 @@
 //! Answers for the ids of tools and handlers, look-up by name, grants, totals, the typed input of any handler and the
 //! dispatch to its implementation. Leaves out the data of a single tool.
 
+use std::cmp::Ordering;
+
 use proc_macro2::Literal;
 use quote::quote;
 
@@ -153,13 +155,36 @@ fn tables(layout: &Layout<'_>) -> String {
 
 fn markers(layout: &Layout<'_>) -> String {
     let mut file = RustFile::new("specs/tools/");
-    let mut uses = proc_macro2::TokenStream::new();
-    for tool in layout.handlers() {
+    let mut tools: Vec<_> = layout.handlers().collect();
+    tools.sort_by(|a, b| natural(&a.group, &b.group).then_with(|| natural(&a.file.stem, &b.file.stem)));
+    let uses = tools.into_iter().map(|tool| {
         let (module, marker) = (super::module(tool), ident(&pascal_case(&tool.file.spec.handler)));
-        uses.extend(quote!(pub use #module::#marker;));
-    }
+        quote!(pub use #module::#marker;)
+    });
+    let uses = quote!(#(#uses)*);
     file.push_close(uses);
     file.finish()
+}
+
+/// The order that rustfmt gives to `use` lines: runs of digits by their number, all else by its characters.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (a, b);
+    while let (Some(x), Some(y)) = (left.chars().next(), right.chars().next()) {
+        let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (m, n) = (digits(left), digits(right));
+        let order = if m > 0 && n > 0 {
+            let (p, q) = (left[..m].trim_start_matches('0'), right[..n].trim_start_matches('0'));
+            (left, right) = (&left[m..], &right[n..]);
+            p.len().cmp(&q.len()).then_with(|| p.cmp(q))
+        } else {
+            (left, right) = (&left[x.len_utf8()..], &right[y.len_utf8()..]);
+            x.cmp(&y)
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    left.len().cmp(&right.len()).then_with(|| a.cmp(b))
 }
 
 fn dispatch(layout: &Layout<'_>) -> String {
@@ -225,19 +250,29 @@ fn dispatch(layout: &Layout<'_>) -> String {
             pub fn to_value(&self) -> Result<Value, Error> { match self { #(#values)* } }
         }
     });
-    let bounds: Vec<String> = handlers
-        .iter()
-        .map(|(marker, ..)| format!("Handle<crate::{marker}>"))
+    // The whole path, though the marker stands at the root, too: the compiler shows the bound that is not met, and the
+    // path says which file is missing.
+    let bounds: Vec<String> = layout
+        .handlers()
+        .map(|tool| {
+            let (group, handler) = (ident(&tool.group), ident(&tool.file.spec.handler));
+            format!(
+                "Handle<crate::tools::{group}::{handler}::{}>",
+                pascal_case(&tool.file.spec.handler)
+            )
+        })
         .collect();
-    let one_line = format!("pub trait HandleAll: {} + Sync {{}}\n", bounds.join(" + "));
-    let many_lines = format!(
-        "pub trait HandleAll:\n    {}\n    + Sync\n{{\n}}\n",
-        bounds.join("\n    + ")
-    );
+    let short = bounds.join(" + ");
+    // The widths are rustfmt's: it keeps room for the braces.
+    let bounds = match short.len() {
+        length if length <= MAX_WIDTH - 38 => format!(" {short} + Sync {{}}"),
+        length if length <= MAX_WIDTH - 11 => format!("\n    {short} + Sync\n{{\n}}"),
+        _ => format!("\n    {}\n    + Sync\n{{\n}}", bounds.join("\n    + ")),
+    };
     file.push_text(&format!(
         "/// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {{}}` makes the\n\
-         /// compiler name each handler that `Context` lacks.\n{}",
-        if one_line.len() <= MAX_WIDTH { one_line } else { many_lines }
+         /// compiler name each handler that `Context` lacks.\n\
+         pub trait HandleAll:{bounds}\n"
     ));
     file.push_text(
         "/// A call on its way.\n\

@@ -75,7 +75,7 @@ fn handler(tool: &ToolFile, types: &TypesSpec) -> Result<String, Vec<Diagnostic>
         }
     });
 
-    let mut shapes = Shapes::new(path, &tool.file.tree, types, &[&marker_name]);
+    let mut shapes = Shapes::new(path, &tool.file.tree, types, &["Input", "Output", &marker_name]);
     let about = |schema: &Schema, fallback: &str| {
         let own = schema
             .get("description")
