@@ -264,9 +264,7 @@ impl<'a> Decoder<'a> {
             if kept.iter().any(|entry| entry.key == name) {
                 continue;
             }
-            let about = self
-                .description(&properties[name])
-                .map(|about| format!("`{name}`: {about}"));
+            let about = description(&properties[name]).map(|about| format!("`{name}`: {about}"));
             let at = if pointer.is_empty() {
                 place
             } else {
@@ -406,10 +404,10 @@ impl<'a> Decoder<'a> {
                 .join(" or "),
         }
     }
+}
 
-    fn description(&self, schema: &'a Value) -> Option<&'a str> {
-        schema.get("description").and_then(Value::as_str)
-    }
+fn description(schema: &Value) -> Option<&str> {
+    schema.get("description").and_then(Value::as_str)
 }
 
 fn fits(form: &Form<'_>, kind: &NodeKind) -> bool {

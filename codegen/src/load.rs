@@ -136,8 +136,7 @@ impl Folder {
         };
         let mut entries = Vec::new();
         for entry in listing {
-            match entry.and_then(|entry| Ok((entry.file_name(), fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()))))
-            {
+            match entry.map(|entry| (entry.file_name(), fs::metadata(entry.path()).is_ok_and(|m| m.is_dir()))) {
                 Ok((name, is_dir)) => match name.into_string() {
                     Ok(name) if name.starts_with('.') => {}
                     Ok(name) => entries.push(Listed { name, is_dir }),
@@ -249,22 +248,19 @@ impl Reader<'_> {
                 Some((stem, "yaml")) if !entry.is_dir => {
                     let path = folder.path_of(&entry.name);
                     let prompt_path = folder.path_of(&format!("{stem}.md"));
-                    let prompt = match prompts.get(stem) {
-                        Some(prompt) => {
-                            if prompt.as_ref().is_some_and(|text| text.trim().is_empty()) {
-                                let help = "write what the agent is and how it works".to_owned();
-                                self.report.file(&prompt_path, "the prompt is empty", help);
-                            }
-                            prompt.clone().unwrap_or_default()
+                    let prompt = if let Some(prompt) = prompts.get(stem) {
+                        if prompt.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                            let help = "write what the agent is and how it works".to_owned();
+                            self.report.file(&prompt_path, "the prompt is empty", help);
                         }
-                        None => {
-                            if !excused.contains(&stem) {
-                                let message = format!("the agent has no prompt: `{prompt_path}` is missing");
-                                self.report
-                                    .file(&path, message, "write the prompt into that file".to_owned());
-                            }
-                            String::new()
+                        prompt.clone().unwrap_or_default()
+                    } else {
+                        if !excused.contains(&stem) {
+                            let message = format!("the agent has no prompt: `{prompt_path}` is missing");
+                            self.report
+                                .file(&path, message, "write the prompt into that file".to_owned());
                         }
+                        String::new()
                     };
                     if let Some(file) = self.spec::<AgentSpec>(&folder, &entry.name, &editor::AGENT) {
                         agents.push(AgentFile { file, prompt });

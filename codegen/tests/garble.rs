@@ -154,7 +154,7 @@ proptest! {
     ) {
         let mut tree = BTreeMap::new();
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors/base"), "", &mut tree);
-        let names: Vec<String> = tree.keys().filter(|name| name.ends_with(".yaml")).cloned().collect();
+        let names: Vec<String> = tree.keys().filter(|name| Path::new(name).extension().is_some_and(|end| end == "yaml")).cloned().collect();
         let originals: Vec<String> = tree.values().cloned().collect();
         for (file, garbling) in &changes {
             let name = file.get(&names);

@@ -51,7 +51,7 @@ pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report)
 
 /// What is wrong with a value, in words.
 pub(super) fn reason(error: &ValidationError<'_>) -> String {
-    let found = short(&error.instance());
+    let found = short(error.instance());
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             format!("`{}` is missing", property.as_str().unwrap_or_default())
@@ -134,9 +134,10 @@ fn as_meant(input: &Map<String, Value>, schema: &Schema) -> Map<String, Value> {
             .iter()
             .map(String::as_str)
             .filter(|known| !input.contains_key(*known));
-        let name = match known.contains(name) {
-            true => name,
-            false => super::nearest(name, free).unwrap_or(name),
+        let name = if known.contains(name) {
+            name
+        } else {
+            super::nearest(name, free).unwrap_or(name)
         };
         meant.insert(name.to_owned(), value.clone());
     }

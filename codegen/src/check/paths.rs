@@ -22,10 +22,8 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
     for agent in &specs.agents {
         let doc = agent.file.doc();
         let sandbox = &agent.file.spec.sandbox;
-        let unit = match report.is_sound(doc, "/needs_unit") && !agent.file.spec.needs_unit {
-            true => Unit::None,
-            false => Unit::MayBe,
-        };
+        let has_none = report.is_sound(doc, "/needs_unit") && !agent.file.spec.needs_unit;
+        let unit = if has_none { Unit::None } else { Unit::MayBe };
         let read_allow = sandbox.read_allow.as_deref().unwrap_or_default();
         for (key, texts) in [
             ("write_allow", &sandbox.write_allow[..]),

@@ -208,13 +208,16 @@ enum Closing {
     Open,
 }
 
+/// The type of a shared type, when it is clear.
+struct Kind(Option<String>);
+
 /// A keyword as it is written: a slip of the pen is read as what was meant.
 struct Word<'a> {
     node: &'a Node,
     pointer: String,
 }
 
-impl<'a> Judge<'a> {
+impl Judge<'_> {
     /// Judges the shared types and returns them cleaned, without circles.
     fn types(&mut self, specs: &Specs) -> TypesSpec {
         let doc = self.shared;
@@ -373,7 +376,7 @@ impl<'a> Judge<'a> {
         self.description(doc, &words, pointer, at, &mut clean);
 
         let kind = if let Some(word) = words.get("$ref") {
-            let Some(kind) = self.reference(doc, &words, word, role, at, &mut clean) else {
+            let Some(Kind(kind)) = self.reference(doc, &words, word, role, at, &mut clean) else {
                 return Map::new();
             };
             kind
@@ -521,7 +524,7 @@ impl<'a> Judge<'a> {
         role: Role,
         at: At,
         clean: &mut Schema,
-    ) -> Option<Option<String>> {
+    ) -> Option<Kind> {
         let Some(name) = word.node.as_str() else {
             self.report.value(
                 doc,
@@ -559,7 +562,9 @@ impl<'a> Judge<'a> {
         let mut target = target;
         for _ in 0..32 {
             if let Some(kind) = target.get("type") {
-                return Some(kind.as_str().filter(|kind| TYPES.contains(kind)).map(str::to_owned));
+                return Some(Kind(
+                    kind.as_str().filter(|kind| TYPES.contains(kind)).map(str::to_owned),
+                ));
             }
             let next = target.get("$ref").and_then(Node::as_str);
             match next.and_then(|next| self.shared.tree.get("types")?.get(next)) {
@@ -567,7 +572,7 @@ impl<'a> Judge<'a> {
                 None => break,
             }
         }
-        Some(None)
+        Some(Kind(None))
     }
 
     fn kind(
@@ -1151,7 +1156,7 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
 }
 
 /// What to use in place of a keyword that does not fit.
-fn instead(name: &str, kind: &str) -> Option<String> {
+fn instead(name: &str, kind: &str) -> String {
     let is_low = name.starts_with("min");
     let other = match (name, kind) {
         ("minimum" | "maximum" | "minItems" | "maxItems", "string") => {
@@ -1175,11 +1180,11 @@ fn instead(name: &str, kind: &str) -> Option<String> {
                 "maximum"
             }
         }
-        ("enum", "integer") => return Some("use `minimum` and `maximum`, or texts".into()),
-        ("enum" | "pattern", "array") => return Some(format!("put `{name}` into `items`")),
-        _ => return Some("remove it".into()),
+        ("enum", "integer") => return "use `minimum` and `maximum`, or texts".into(),
+        ("enum" | "pattern", "array") => return format!("put `{name}` into `items`"),
+        _ => return "remove it".into(),
     };
-    Some(format!("use `{other}`"))
+    format!("use `{other}`")
 }
 
 /// The words that a variant's name in Rust is made of.
@@ -1218,8 +1223,7 @@ fn first_with_other_closing(schema: &Schema, wanted: Closing, pointer: &str) -> 
     properties
         .map(|(name, sub)| (name.as_str(), sub))
         .chain(items)
-        .filter_map(|(name, sub)| first_with_other_closing(sub.as_object()?, wanted, &child(pointer, name)))
-        .next()
+        .find_map(|(name, sub)| first_with_other_closing(sub.as_object()?, wanted, &child(pointer, name)))
 }
 
 /// Replaces the schema at a pointer by one that allows everything.

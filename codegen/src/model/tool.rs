@@ -11,6 +11,10 @@ use super::schema::Portable;
 /// One handler and the tools that it serves.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the flags are independent keys of the format"
+)]
 pub struct ToolSpec {
     /// The handler's name, equal to the stem of the file. One handler is one file is one Rust implementation.
     pub handler: String,
