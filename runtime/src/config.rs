@@ -174,16 +174,15 @@ mod tests {
     #[test]
     fn the_template_is_the_defaults_and_every_key_in_it_exists() {
         assert_eq!(load(TEMPLATE, None).unwrap(), Config::default());
-        let uncommented: String = TEMPLATE
+        let uncommented: Vec<&str> = TEMPLATE
             .lines()
             .map(|line| {
                 line.strip_prefix("# ")
                     .filter(|rest| rest.contains(" = "))
                     .unwrap_or(line)
             })
-            .map(|line| format!("{line}\n"))
             .collect();
-        assert_eq!(load(&uncommented, None).unwrap(), Config::default());
+        assert_eq!(load(&uncommented.join("\n"), None).unwrap(), Config::default());
     }
 
     #[test]

@@ -12,12 +12,15 @@ use std::time::Duration;
 
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::glob::Pattern;
+use devloop_contract::tool::Parallelism;
 use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
 use devloop_core::registry::{BuildError, CompiledTool, Registry};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, Event, HandleAll, dispatch};
 use serde_json::{Map, Value};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::call::{CallOutcome, CallRequest, ToolService};
@@ -28,6 +31,13 @@ use crate::projection::tools_of;
 
 /// How long a call that ran out of time may take to stop before its answer no longer waits for it.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// A call's turn; it goes on when the handler has ended, which may be after its answer was given up on.
+#[derive(Debug)]
+enum Turn {
+    Shared(#[expect(dead_code, reason = "held, not read")] OwnedRwLockReadGuard<()>),
+    Exclusive(#[expect(dead_code, reason = "held, not read")] OwnedRwLockWriteGuard<()>),
+}
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -46,6 +56,7 @@ struct Inner {
     tools: Vec<&'static Tool>,
     registry: Registry,
     sandboxes: BTreeMap<&'static str, OnceLock<Sandbox>>,
+    gate: Arc<RwLock<()>>,
     instructions: String,
 }
 
@@ -66,6 +77,7 @@ impl Session {
             tools,
             registry,
             sandboxes,
+            gate: Arc::default(),
             instructions,
         };
         Self { inner: Arc::new(inner) }
@@ -93,7 +105,23 @@ impl Session {
         }
     }
 
-    async fn run(&self, compiled: &CompiledTool, request: CallRequest) -> Result<Value, ErasedRefusal> {
+    /// `None` when the caller cancelled before it was this call's turn.
+    async fn run(&self, compiled: &CompiledTool, request: CallRequest) -> Option<Result<Value, ErasedRefusal>> {
+        let (tool, cancel) = (compiled.tool(), request.cancel.clone());
+        let (context, input) = match self.prepare(compiled, request) {
+            Ok(prepared) => prepared,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let turn = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return None,
+            turn = self.turn(tool.parallelism) => turn,
+        };
+        Some(carry_out(compiled, context, input, cancel, turn).await)
+    }
+
+    /// Input that is built and typed, and what its handler gets. Nothing has happened yet.
+    fn prepare(&self, compiled: &CompiledTool, request: CallRequest) -> Result<(Context, AnyInput), ErasedRefusal> {
         let tool = compiled.tool();
         let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
         let built = compiled.build(request.arguments).map_err(|error| match error {
@@ -111,47 +139,21 @@ impl Session {
             tool,
             self.sandbox(tool).map_err(internal)?,
             request.tool_use_id,
-            request.cancel.clone(),
+            request.cancel,
             request.progress,
         );
-        // A task of its own: a panic is caught, and a call whose answer is no longer awaited still ends its writes.
-        let mut task = tokio::spawn(async move { dispatch(&context, input).await });
-        let ended = match tokio::time::timeout(tool.timeout, &mut task).await {
-            Ok(ended) => ended,
-            Err(_elapsed) => {
-                request.cancel.cancel();
-                match tokio::time::timeout(GRACE, &mut task).await {
-                    // It made it after all; its result is better than none.
-                    Ok(Ok(Ok(output))) => Ok(Ok(output)),
-                    _ => return Err(ErasedRefusal::Expected(Box::new(timed_out(tool)))),
-                }
-            }
-        };
-        let output = match ended {
-            Ok(result) => result?,
-            Err(error) => {
-                let message = format!("the handler of {} panicked", tool.name);
-                return Err(internal(InternalError::new(message, error)));
-            }
-        };
-        let mut result = Map::new();
-        result.insert("ok".into(), Value::Bool(true));
-        if let Value::Object(output) = output {
-            result.extend(output);
-        }
-        let result = Value::Object(result);
-        if cfg!(debug_assertions)
-            && let Err(mismatch) = compiled.check_output(&result)
-        {
-            let message = format!(
-                "the answer of {} breaks the output schema of {}: {mismatch}",
-                tool.name, tool.spec
-            );
-            return Err(internal(InternalError::bare(message)));
-        }
-        Ok(result)
+        Ok((context, input))
     }
 
+    /// Waits until a call may run: first come, first served, shared calls beside each other and an exclusive one alone.
+    /// Without it, pipelined calls would each hold a thread and wait for one another's file locks there.
+    async fn turn(&self, parallelism: Parallelism) -> Turn {
+        let gate = Arc::clone(&self.inner.gate);
+        match parallelism {
+            Parallelism::Shared => Turn::Shared(gate.read_owned().await),
+            Parallelism::Exclusive => Turn::Exclusive(gate.write_owned().await),
+        }
+    }
     fn outcome(&self, tool: &'static Tool, result: Result<Value, ErasedRefusal>) -> CallOutcome {
         match result {
             Ok(value) => CallOutcome::Success(value),
@@ -234,7 +236,9 @@ impl ToolService for Session {
                 nearest,
             };
         };
-        let result = self.run(compiled, request).await;
+        let Some(result) = self.run(compiled, request).await else {
+            return CallOutcome::Cancelled;
+        };
         let tool = compiled.tool();
         if !matches!(
             &result,
@@ -257,6 +261,55 @@ impl ToolService for Session {
     fn instructions(&self) -> &str {
         &self.inner.instructions
     }
+}
+
+/// Runs the handler and makes its answer a result.
+async fn carry_out(
+    compiled: &CompiledTool,
+    context: Context,
+    input: AnyInput,
+    cancel: CancellationToken,
+    turn: Turn,
+) -> Result<Value, ErasedRefusal> {
+    let tool = compiled.tool();
+    let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
+    // A task of its own: a panic is caught, and a call whose answer is no longer awaited still ends its writes.
+    let mut task = tokio::spawn(async move {
+        let _turn = turn;
+        dispatch(&context, input).await
+    });
+    let ended = match tokio::time::timeout(tool.timeout, &mut task).await {
+        Ok(ended) => ended,
+        Err(_elapsed) => {
+            cancel.cancel();
+            match tokio::time::timeout(GRACE, &mut task).await {
+                // It made it after all; its result is better than none.
+                Ok(Ok(Ok(output))) => Ok(Ok(output)),
+                _ => return Err(ErasedRefusal::Expected(Box::new(timed_out(tool)))),
+            }
+        }
+    };
+    let output = match ended {
+        Ok(result) => result?,
+        Err(error) => {
+            let message = format!("the handler of {} panicked", tool.name);
+            return Err(internal(InternalError::new(message, error)));
+        }
+    };
+    let mut result = Map::new();
+    result.insert("ok".into(), Value::Bool(true));
+    if let Value::Object(output) = output {
+        result.extend(output);
+    }
+    let result = Value::Object(result);
+    if let Err(mismatch) = compiled.check_output(&result) {
+        let message = format!(
+            "the answer of {} breaks the output schema of {}: {mismatch}",
+            tool.name, tool.spec
+        );
+        return Err(internal(InternalError::bare(message)));
+    }
+    Ok(result)
 }
 
 fn path_rule(text: &str) -> Result<(), String> {

@@ -302,7 +302,7 @@ async fn wrong_parameters_and_methods_are_answered() {
             br#"{"jsonrpc":"2.0","id":8,"method":"ping","method":"tools/list"}"#,
             json!(8),
             -32602,
-            r#"duplicate key "method" in the frame"#,
+            r#"duplicate key "method" in the outermost object"#,
         ),
         (br#"{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"cursor":5}}"#, json!(9), -32602, "`params.cursor`"),
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),

@@ -95,7 +95,7 @@ pub fn main() -> Exit {
         Command::Agents(args) => agents::run(&args, &mut printer),
         Command::Show(args) => show::run(&args, &mut printer),
         Command::Call(args) => call::run(args, &mut printer),
-        Command::Serve(args) => serve::run(args, &mut printer),
+        Command::Serve(args) => serve::run(&args, &mut printer),
         Command::Verify(args) => verify::run(&args, &mut printer),
         Command::Init(args) => init::run(&args, &mut printer),
         Command::Doctor(args) => doctor::run(&args, &mut printer),

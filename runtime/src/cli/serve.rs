@@ -10,6 +10,9 @@ use crate::mcp;
 use crate::project::Project;
 use crate::session::Session;
 
+/// How many calls may be at their files at once; more wait for a thread.
+const BLOCKING_THREADS: usize = 32;
+
 /// Arguments of `devloop serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -22,7 +25,7 @@ pub(super) struct Args {
     target: Target,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
+pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     start_log();
     let session = match prepare(&args.target) {
         Ok(session) => session,
@@ -32,7 +35,11 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
         }
     };
     // One thread serves: answers come fastest so, and file work has threads of its own.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             printer.error(format_args!("cannot start the runtime: {error}"));

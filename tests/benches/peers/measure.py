@@ -5,12 +5,17 @@
 
 Every server is started anew for each run and the servers take turns, so that a slow moment of the machine meets all
 of them. Each command is split as a shell would. The medians are printed, and their ratio to the first server's.
-Every server must have a tool `echo`. The peers of this repository:
+A server with a tool `echo` is called by that; `devloop serve` by `write_todolist`, with one list again and again: a
+lock, a read and a comparison on real files, and nothing written. The peers of this repository:
 
-    cargo build --release -p devloop-runtime --examples
+    cargo build --release --package devloop-runtime --bin devloop --examples
     (cd tests/benches/peers/ts-echo && npm install)
-    tests/benches/peers/measure.py devloop=target/release/examples/mcp_echo rmcp=target/release/examples/rmcp_echo \\
+    mkdir -p /tmp/measured
+    tests/benches/peers/measure.py rmcp=target/release/examples/rmcp_echo face=target/release/examples/mcp_echo \\
+        devloop="target/release/devloop serve --agent pm --project-dir /tmp/measured" \\
         ts="node tests/benches/peers/ts-echo/server.mjs"
+
+`face` is this repository's MCP face in front of an echo.
 """
 
 import argparse
@@ -71,13 +76,18 @@ class Server:
         return time.perf_counter() - started
 
 
-def call(number):
-    return {
-        "jsonrpc": "2.0",
-        "id": number,
-        "method": "tools/call",
-        "params": {"name": "echo", "arguments": {"text": "hello, world", "n": number}},
-    }
+ECHO = {"text": "hello, world", "n": 1}
+LIST = {
+    "items": [
+        {"id": f"step-{n:03}", "description": f"Step {n}: write the failing test and make it pass"} for n in range(1, 21)
+    ]
+}
+
+
+def call(number, tool):
+    arguments = ECHO if tool == "echo" else LIST
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
 def run(command, calls):
@@ -88,19 +98,21 @@ def run(command, calls):
     server.line()
     server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
     server.send({"jsonrpc": "2.0", "id": "list", "method": "tools/list"})
-    assert server.line()["result"]["tools"]
+    names = [tool["name"] for tool in server.line()["result"]["tools"]]
+    tool = "echo" if "echo" in names else "write_todolist"
     result["start to tools/list (ms)"] = (time.perf_counter() - started) * 1e3
     result["memory after start (MiB)"] = server.memory_kib() / 1024
 
     trips = []
     for number in range(300):
         started = time.perf_counter()
-        server.send(call(number))
-        assert server.line()["id"] == number
+        server.send(call(number, tool))
+        answer = server.line()
+        assert answer["id"] == number and not answer["result"].get("isError"), answer
         trips.append(time.perf_counter() - started)
     result["round trip, median (µs)"] = statistics.median(trips[50:]) * 1e6
 
-    data = b"".join(json.dumps(call(n), separators=(",", ":")).encode() + b"\n" for n in range(1000, 1000 + calls))
+    data = b"".join(json.dumps(call(n, tool), separators=(",", ":")).encode() + b"\n" for n in range(1000, 1000 + calls))
     started = time.perf_counter()
     writer = threading.Thread(target=write_all, args=(server.process.stdin, data))
     writer.start()

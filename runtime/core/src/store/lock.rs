@@ -27,6 +27,9 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const LONGEST_SLEEP: Duration = Duration::from_millis(25);
 
+/// The length of a note, padded with blanks; an agent's name and a time fit in easily.
+const NOTE_LENGTH: usize = 256;
+
 /// A held lock; dropping it lets go.
 #[derive(Debug)]
 pub struct Lock {
@@ -37,8 +40,8 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The holder's note goes with the lock. A failure only leaves an old note behind; closing lets go anyway.
-        let _ = self.file.set_len(0);
+        // The note of the holder stays: it is read only while somebody holds the lock, who has then written its own.
+        // Closing lets go anyway.
         let _ = self.file.unlock();
     }
 }
@@ -113,16 +116,16 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Duration) -> Result<Lock,
     Ok(lock)
 }
 
-/// Says who holds the lock. The lock holds without it, so a failure is not one of the caller's.
+/// Says who holds the lock, in one write of always the same length: cutting a file to its new length costs several times
+/// as much as all the rest of a lock. The lock holds without the note, so a failure is not one of the caller's.
 fn note(file: &mut File, me: &Holder) {
     let Ok(mut text) = serde_json::to_string(me) else {
         return;
     };
+    let blanks = NOTE_LENGTH.saturating_sub(text.len() + 1);
+    text.extend(std::iter::repeat_n(' ', blanks));
     text.push('\n');
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| file.write_all(text.as_bytes()));
+    let written = file.rewind().and_then(|()| file.write_all(text.as_bytes()));
     if let Err(error) = written {
         tracing::warn!(%error, "the holder of a lock could not be noted");
     }
