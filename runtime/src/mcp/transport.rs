@@ -28,9 +28,10 @@ use super::framing::{Frame, Refused};
 /// that does not read cannot fill the memory.
 const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
-/// As many requests may be in flight; further frames wait in the pipe. Fewer live calls also mean a warmer cache: with
-/// no limit, a client that sends 5,000 calls at once is served a third slower.
-const IN_FLIGHT_LIMIT: usize = 1024;
+/// As many requests may be in flight; further frames wait in the pipe, a cancellation among them too. Fewer live calls
+/// also mean less memory and a warmer cache: with no limit, a client that sends 5,000 calls at once is served a third
+/// slower.
+const IN_FLIGHT_LIMIT: usize = 256;
 
 /// A buffer above this capacity is given back after use.
 const KEPT_CAPACITY: usize = 1024 * 1024;

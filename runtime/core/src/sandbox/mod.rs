@@ -38,20 +38,20 @@ pub const UNREADABLE: &[&str] = &[
     "**/{.netrc,_netrc,.pgpass,.pypirc,.git-credentials,.vault-token}",
 ];
 
-/// A project directory as one agent may use it during one call.
+/// A project directory as one agent may use it during one call. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     project: Arc<ProjectDir>,
-    agent: String,
-    write: Vec<Pattern>,
-    effects: Option<Effects>,
-    read: Vec<Pattern>,
-    read_deny: Vec<Pattern>,
+    agent: Arc<str>,
+    write: Arc<[Pattern]>,
+    effects: Option<Arc<Effects>>,
+    read: Arc<[Pattern]>,
+    read_deny: Arc<[Pattern]>,
     durability: Durability,
 }
 
 /// What the called tool declares to write.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Effects {
     writes: Vec<Pattern>,
     spec: String,
@@ -60,14 +60,14 @@ struct Effects {
 impl Sandbox {
     /// A sandbox that writes what `write` matches and reads everything but [`UNREADABLE`]. The patterns are bound:
     /// a variable that is left matches any value.
-    pub fn new(project: Arc<ProjectDir>, agent: impl Into<String>, write: Vec<Pattern>) -> Self {
+    pub fn new(project: Arc<ProjectDir>, agent: impl Into<Arc<str>>, write: Vec<Pattern>) -> Self {
         let known = |text: &&str| Pattern::parse(text).expect("the patterns of this module are tested to parse");
         Self {
             project,
             agent: agent.into(),
-            write,
+            write: write.into(),
             effects: None,
-            read: vec![known(&"**")],
+            read: Arc::new([known(&"**")]),
             read_deny: UNREADABLE.iter().map(known).collect(),
             durability: Durability::Synced,
         }
@@ -77,22 +77,22 @@ impl Sandbox {
     #[must_use]
     pub fn with_effects(mut self, writes: Vec<Pattern>, spec: impl Into<String>) -> Self {
         let spec = spec.into();
-        self.effects = Some(Effects { writes, spec });
+        self.effects = Some(Arc::new(Effects { writes, spec }));
         self
     }
 
     /// Replaces what may be read; `deny` wins over `allow`.
     #[must_use]
     pub fn with_read(mut self, allow: Vec<Pattern>, deny: Vec<Pattern>) -> Self {
-        self.read = allow;
-        self.read_deny = deny;
+        self.read = allow.into();
+        self.read_deny = deny.into();
         self
     }
 
     /// Replaces what may be read; what holds secrets stays unreadable.
     #[must_use]
     pub fn with_read_allow(mut self, allow: Vec<Pattern>) -> Self {
-        self.read = allow;
+        self.read = allow.into();
         self
     }
 
