@@ -8,11 +8,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::names::{is_pascal, is_reserved, is_snake};
-use super::{Doc, Report, child, list, nearest, suggest};
-use crate::load::Specs;
+use super::forms::{is_pascal, is_reserved, is_snake};
+use super::values::{compile, reason};
 use crate::model::{FailureEntry, Schema, TypesSpec};
+use crate::pointer::{child, last};
+use crate::report::Report;
 use crate::resolve::{self, pascal_case};
+use crate::specs::{Doc, Specs};
+use crate::suggest::{list, nearest, suggest};
 use crate::yaml::{Entry, Node, NodeKind};
 
 /// The schemas of one handler, cleaned and with references inlined.
@@ -61,14 +64,6 @@ pub(super) fn check(specs: &Specs, report: &mut Report) -> Vec<ToolSchemas> {
     }
     judge.deferred(doc, &types);
     tools
-}
-
-/// Compiles a cleaned schema.
-pub(super) fn compile(schema: &Schema) -> Result<jsonschema::Validator, String> {
-    jsonschema::draft7::options()
-        .should_validate_formats(false)
-        .build(&Value::Object(schema.clone()))
-        .map_err(|error| error.to_string())
 }
 
 /// What a schema is for.
@@ -333,10 +328,7 @@ impl Judge<'_> {
                 && let Err(error) = validator.validate(&value)
             {
                 let at = error.instance_path().as_str().to_owned();
-                let message = format!(
-                    "the default does not fit its own schema: {}",
-                    super::examples::reason(&error)
-                );
+                let message = format!("the default does not fit its own schema: {}", reason(&error));
                 self.report.value(doc, &format!("{pointer}{at}"), message, None);
             }
         }
@@ -1247,15 +1239,6 @@ fn without_refs(schema: &Schema) -> Schema {
         return Map::new();
     }
     resolve::map_subschemas(schema, &mut without_refs)
-}
-
-fn last(pointer: &str) -> String {
-    pointer
-        .rsplit('/')
-        .next()
-        .unwrap_or_default()
-        .replace("~1", "/")
-        .replace("~0", "~")
 }
 
 #[cfg(test)]

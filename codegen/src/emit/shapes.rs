@@ -16,6 +16,7 @@ use typify::{TypeSpace, TypeSpaceSettings};
 use super::rust::{arms, docs, prose};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Schema, TypesSpec};
+use crate::pointer::child;
 use crate::resolve::pascal_case;
 use crate::yaml::Node;
 
@@ -234,7 +235,7 @@ impl<'a> Shapes<'a> {
         {
             let empty = Map::new();
             let sub = sub.as_object().unwrap_or(&empty);
-            let at = format!("{at}/properties/{}", field.replace('~', "~0").replace('/', "~1"));
+            let at = child(&format!("{at}/properties"), field);
             properties.insert(
                 field.clone(),
                 self.reduce(&format!("{name}{}", pascal_case(field)), sub, side, &at),
