@@ -10,8 +10,11 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::check::{Doc, Report, child, nearest, suggest};
 use crate::model::PORTABLE;
+use crate::pointer::child;
+use crate::report::Report;
+use crate::specs::Doc;
+use crate::suggest::{list, nearest, suggest};
 use crate::yaml::{Entry, Node, NodeKind};
 
 /// Reads a tree by the schema of the model. The tree is mended where it is wrong; `None` when nothing can be made of it.
@@ -308,7 +311,7 @@ impl<'a> Decoder<'a> {
                 pointer,
                 node.place,
                 message,
-                format!("write one of {}", crate::check::list(&all)),
+                format!("write one of {}", list(&all)),
             );
         }
         self.stand_in(node, schema, pointer);
@@ -389,13 +392,13 @@ impl<'a> Decoder<'a> {
                 if names.is_empty() {
                     "a map".into()
                 } else {
-                    format!("a map with {}", crate::check::list(&names))
+                    format!("a map with {}", list(&names))
                 }
             }
-            Form::Words(words) => format!("one of {}", crate::check::list(&words)),
+            Form::Words(words) => format!("one of {}", list(&words)),
             Form::OneKey(keys) => {
                 let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();
-                format!("a map with one of {}", crate::check::list(&names))
+                format!("a map with one of {}", list(&names))
             }
             Form::Alternatives(alternatives) => alternatives
                 .iter()
@@ -438,7 +441,7 @@ fn found(kind: &NodeKind) -> String {
 
 fn missing_keys_help(schema: &Value) -> Option<String> {
     let names = strings(schema.get("required"));
-    (!names.is_empty()).then(|| format!("it needs {}", crate::check::list(&names)))
+    (!names.is_empty()).then(|| format!("it needs {}", list(&names)))
 }
 
 fn strings(value: Option<&Value>) -> Vec<&str> {

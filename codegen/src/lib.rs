@@ -16,13 +16,18 @@ mod decode;
 mod editor;
 mod emit;
 mod load;
+mod pointer;
+mod report;
+mod specs;
+mod suggest;
 
 use std::collections::BTreeMap;
 
 pub use diagnostic::{Diagnostic, SpecErrors};
 pub use editor::editor_schemas;
 pub use emit::{SNAPSHOT, generate, skeleton};
-pub use load::{AgentFile, SpecFile, Specs, ToolFile, load};
+pub use load::load;
+pub use specs::{AgentFile, SpecFile, Specs, ToolFile};
 
 /// Generated files: path relative to the root of the repository, with `/` as separator, to contents with `\n` line ends.
 pub type FileMap = BTreeMap<String, String>;

@@ -10,56 +10,15 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::check::{self, Report, nearest};
+use crate::check;
 use crate::decode::decode;
-use crate::diagnostic::SpecErrors;
+use crate::diagnostic::{Diagnostic, SpecErrors};
 use crate::editor;
 use crate::model::{AgentSpec, EventsSpec, ToolSpec, TypesSpec};
+use crate::report::Report;
+use crate::specs::{AgentFile, SpecFile, Specs, ToolFile};
+use crate::suggest::nearest;
 use crate::yaml::{self, Node, NodeKind, Place};
-
-/// One spec file that could be read.
-#[derive(Clone, Debug)]
-pub struct SpecFile<T> {
-    /// Relative to the root of the repository: `specs/tools/persistence/write_todolist.yaml`.
-    pub path: String,
-    /// The file's name without `.yaml`.
-    pub stem: String,
-    /// What it says.
-    pub spec: T,
-    /// Where it says it.
-    pub tree: Node,
-}
-
-/// One agent template with its prompt.
-#[derive(Clone, Debug)]
-pub struct AgentFile {
-    /// The template.
-    pub file: SpecFile<AgentSpec>,
-    /// The text of `<id>.md`.
-    pub prompt: String,
-}
-
-/// One handler spec with its group.
-#[derive(Clone, Debug)]
-pub struct ToolFile {
-    /// The folder: `persistence`.
-    pub group: String,
-    /// The handler.
-    pub file: SpecFile<ToolSpec>,
-}
-
-/// A whole folder of specs, sorted by path.
-#[derive(Clone, Debug)]
-pub struct Specs {
-    /// The handlers, by group and stem.
-    pub tools: Vec<ToolFile>,
-    /// The agents, by id.
-    pub agents: Vec<AgentFile>,
-    /// The shared types.
-    pub types: SpecFile<TypesSpec>,
-    /// The events.
-    pub events: SpecFile<EventsSpec>,
-}
 
 /// Reads and checks a `specs/` folder.
 ///
@@ -347,7 +306,7 @@ impl Reader<'_> {
                 let before = String::from_utf8_lossy(valid);
                 let line = before.matches('\n').count() as u64 + 1;
                 let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u64 + 1;
-                self.report.raw(crate::Diagnostic {
+                self.report.raw(Diagnostic {
                     path,
                     line,
                     column,

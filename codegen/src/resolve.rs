@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::load::{Specs, ToolFile};
 use crate::model::{FailureEntry, RuleSpec, Schema, ToolSpec, TypesSpec};
+use crate::specs::{Specs, ToolFile};
 
 /// The time that a call may take when its spec says nothing, in milliseconds.
 pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;

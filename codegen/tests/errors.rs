@@ -66,8 +66,8 @@ fn every_message_has_a_case() {
         .collect();
     let mut unseen = Vec::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = vec![source.join("load.rs"), source.join("decode.rs"), source.join("yaml.rs")];
-    files.extend(listing(&source.join("check")));
+    let mut files = sources(&source.join("check"));
+    files.extend(["load.rs", "decode.rs", "yaml.rs", "report.rs", "suggest.rs"].map(|name| source.join(name)));
     for file in files {
         let tokens: TokenStream = fs::read_to_string(&file).unwrap().parse().unwrap();
         let mut texts = Vec::new();
@@ -218,6 +218,14 @@ fn listing(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
+}
+
+/// Every source file of a folder and of the folders in it.
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    listing(dir)
+        .into_iter()
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+        .collect()
 }
 
 fn cases() -> Vec<PathBuf> {

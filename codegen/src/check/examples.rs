@@ -1,14 +1,16 @@
 //! Examples: that there is one, and that each is what it shows.
 
-use jsonschema::ValidationError;
-use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value, json};
 
-use super::schemas::{ToolSchemas, compile};
-use super::{Doc, Report, child, list, suggest};
-use crate::load::Specs;
+use super::schemas::ToolSchemas;
+use super::values::{compile, reason};
 use crate::model::{RuleSpec, Schema};
+use crate::pointer::child;
+use crate::report::Report;
 use crate::resolve::map_subschemas;
+use crate::specs::{Doc, Specs};
+use crate::suggest::{list, nearest, suggest};
 
 pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report) {
     for (tool, schemas) in specs.tools.iter().zip(schemas) {
@@ -49,41 +51,6 @@ pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report)
     }
 }
 
-/// What is wrong with a value, in words.
-pub(super) fn reason(error: &ValidationError<'_>) -> String {
-    let found = short(error.instance());
-    match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            format!("`{}` is missing", property.as_str().unwrap_or_default())
-        }
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let names: Vec<&str> = unexpected.iter().map(String::as_str).collect();
-            format!("unknown field {}", list(&names))
-        }
-        ValidationErrorKind::Type {
-            kind: TypeKind::Single(kind),
-        } => format!("expected type `{kind}`, found {found}"),
-        ValidationErrorKind::Enum { options } => {
-            let options: Vec<&str> = options
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            format!("{found} is none of {}", list(&options))
-        }
-        ValidationErrorKind::Pattern { pattern } => format!("{found} does not match `{pattern}`"),
-        ValidationErrorKind::Minimum { limit } => format!("{found} is below {limit}"),
-        ValidationErrorKind::Maximum { limit } => format!("{found} is above {limit}"),
-        ValidationErrorKind::MinLength { limit } => format!("{found} is shorter than {limit}"),
-        ValidationErrorKind::MaxLength { limit } => format!("{found} is longer than {limit}"),
-        ValidationErrorKind::MinItems { limit } => format!("fewer than {limit} items"),
-        ValidationErrorKind::MaxItems { limit } => format!("more than {limit} items"),
-        ValidationErrorKind::UniqueItems => "an item stands twice".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 fn judge(
     doc: Doc<'_>,
     pointer: &str,
@@ -110,7 +77,7 @@ fn judge(
                 let known = fields_at(schema, at);
                 let strangers = given.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
                 let mut strangers = strangers.filter(|name| !known.iter().any(|known| known == name));
-                if strangers.any(|stranger| super::nearest(stranger, [name]).is_some()) {
+                if strangers.any(|stranger| nearest(stranger, [name]).is_some()) {
                     continue;
                 }
                 report.key(
@@ -137,7 +104,7 @@ fn as_meant(input: &Map<String, Value>, schema: &Schema) -> Map<String, Value> {
         let name = if known.contains(name) {
             name
         } else {
-            super::nearest(name, free).unwrap_or(name)
+            nearest(name, free).unwrap_or(name)
         };
         meant.insert(name.to_owned(), value.clone());
     }
@@ -212,13 +179,4 @@ fn closed(schema: &Schema) -> Schema {
         schema.insert("additionalProperties".into(), json!(false));
     }
     schema
-}
-
-fn short(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= 60 {
-        return format!("`{text}`");
-    }
-    let head: String = text.chars().take(59).collect();
-    format!("`{head}…`")
 }

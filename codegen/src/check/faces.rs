@@ -2,10 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::schemas::{ToolSchemas, compile};
-use super::{Doc, Report, child, list, suggest};
-use crate::load::Specs;
+use super::schemas::ToolSchemas;
+use super::values::{compile, reason};
 use crate::model::{RequiredIf, RuleSpec, Schema, ToolSpec};
+use crate::pointer::child;
+use crate::report::Report;
+use crate::specs::{Doc, Specs};
+use crate::suggest::{list, suggest};
 
 pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report) {
     for (tool, schemas) in specs.tools.iter().zip(schemas) {
@@ -248,10 +251,7 @@ impl Fields<'_> {
     fn misfit(&self, name: &str, value: &Value) -> Option<String> {
         let schema: &Schema = self.properties.get(name)?.as_object()?;
         let validator = compile(schema).ok()?;
-        validator
-            .validate(value)
-            .err()
-            .map(|error| super::examples::reason(&error))
+        validator.validate(value).err().map(|error| reason(&error))
     }
 }
 

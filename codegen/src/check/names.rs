@@ -2,18 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::{Doc, Report, child, list};
-use crate::load::Specs;
-use crate::model::FailureEntry;
-use crate::resolve::{pascal_case, timeout_ms};
-use crate::yaml::Place;
 use devloop_contract::CommonFailure;
 
-/// Names that generated code gives to something of its own, or that Rust's prelude has.
-const RESERVED_TYPES: &[&str] = &[
-    "Box", "Err", "Failure", "Handler", "Input", "None", "Ok", "Option", "Output", "Result", "Self", "Some", "String",
-    "Value", "Vec",
-];
+use super::forms::{is_event, is_kebab, is_keyword, is_pascal, is_reserved, is_semver, is_snake, is_tag};
+use crate::model::FailureEntry;
+use crate::pointer::child;
+use crate::report::{Report, spot};
+use crate::resolve::{pascal_case, timeout_ms};
+use crate::specs::{Doc, Specs};
+use crate::suggest::{list, suggest};
+use crate::yaml::Place;
 
 /// How the longest-winded client calls a tool: `mcp__<server>__<tool>`, of at most 64 characters.
 const MCP_PREFIX: &str = "mcp__devloop__";
@@ -72,7 +70,7 @@ fn tools(specs: &Specs, report: &mut Report) {
             report.value(doc, "/handler", message, "rename the handler and its file".to_owned());
         } else {
             let pascal = pascal_case(&spec.handler);
-            if RESERVED_TYPES.contains(&pascal.as_str()) {
+            if is_reserved(&pascal) {
                 let message = format!(
                     "the handler `{}` would be `{pascal}` in Rust, which is taken",
                     spec.handler
@@ -232,7 +230,7 @@ fn failures(specs: &Specs, report: &mut Report) {
         for (index, code) in tool.file.spec.common_failures.iter().enumerate() {
             let pointer = format!("/common_failures/{index}");
             if !CommonFailure::CODES.contains(&code.as_str()) {
-                let help = super::suggest(code, CommonFailure::CODES.iter().copied());
+                let help = suggest(code, CommonFailure::CODES.iter().copied());
                 report.value(doc, &pointer, format!("`{code}` is no failure that tools share"), help);
             } else if listed.contains(&code.as_str()) {
                 report.value(
@@ -300,7 +298,7 @@ fn shared(specs: &Specs, report: &mut Report) {
                 "write it like `RelPath`".to_owned()
             };
             report.key(doc, &pointer, format!("`{name}` is no name for a type"), help);
-        } else if RESERVED_TYPES.contains(&name.as_str()) {
+        } else if is_reserved(name) {
             report.key(
                 doc,
                 &pointer,
@@ -351,96 +349,9 @@ fn too_long(name: &str) -> Option<String> {
     (length > MCP_LONGEST).then(|| format!("`{MCP_PREFIX}{name}` has {length} characters; clients take {MCP_LONGEST}"))
 }
 
-/// `path:line:col`.
-pub(super) fn spot(path: &str, place: Place) -> String {
-    format!("{path}:{}:{}", place.line, place.column)
-}
-
-/// `^[a-z][a-z0-9_]*$`
-pub(super) fn is_snake(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-}
-
-/// `^[A-Z][A-Za-z0-9]*$`
-pub(super) fn is_pascal(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(|c| c.is_ascii_alphanumeric())
-}
-
-/// Whether a Pascal-case name is one that generated code or Rust's prelude has.
-pub(super) fn is_reserved(name: &str) -> bool {
-    RESERVED_TYPES.contains(&name)
-}
-
-fn is_kebab(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-}
-
-fn is_tag(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
-}
-
-/// `^[a-z]+(\.[a-z_]+)+$`
-fn is_event(name: &str) -> bool {
-    let mut parts = name.split('.');
-    let subject = parts.next().unwrap_or_default();
-    let events: Vec<_> = parts.collect();
-    !subject.is_empty()
-        && subject.chars().all(|c| c.is_ascii_lowercase())
-        && !events.is_empty()
-        && events.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
-        // A part of underscores alone has no name in Rust.
-        && events.iter().all(|part| part.chars().any(|c| c != '_'))
-}
-
-fn is_semver(version: &str) -> bool {
-    let (rest, build) = version
-        .split_once('+')
-        .map_or((version, None), |(rest, build)| (rest, Some(build)));
-    let (core, pre) = rest
-        .split_once('-')
-        .map_or((rest, None), |(core, pre)| (core, Some(pre)));
-    let is_number = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
-    };
-    let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    core.split('.').count() == 3
-        && core.split('.').all(is_number)
-        && pre.is_none_or(|pre| {
-            pre.split('.')
-                .all(|part| is_word(part) && (part.chars().any(|c| !c.is_ascii_digit()) || is_number(part)))
-        })
-        && build.is_none_or(|build| build.split('.').all(is_word))
-}
-
-/// Whether a name is a keyword of Rust, used or reserved.
-fn is_keyword(name: &str) -> bool {
-    syn::parse_str::<syn::Ident>(name).is_err()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn forms_of_names() {
-        assert!(is_snake("a_1") && !is_snake("_a") && !is_snake("A") && !is_snake(""));
-        assert!(is_event("agent.todo_item") && is_event("a.b.c"));
-        assert!(
-            !is_event("agent") && !is_event("agent.") && !is_event("a_b.c") && !is_event("a.B") && !is_event("a.__")
-        );
-        assert!(is_semver("1.0.0") && is_semver("1.0.0-rc.1+b.7") && is_semver("0.10.0"));
-        assert!(!is_semver("1.0") && !is_semver("01.0.0") && !is_semver("1.0.0-") && !is_semver("1.0.0-01"));
-        assert!(is_keyword("match") && is_keyword("self") && is_keyword("try") && !is_keyword("matches"));
-    }
 
     #[test]
     fn the_longest_name_is_fifty_characters() {

@@ -2,9 +2,11 @@
 
 use devloop_contract::glob::{Pattern, VARIABLES};
 
-use super::{Doc, Report, child, suggest};
-use crate::load::Specs;
-use crate::model::WriteEntry;
+use crate::model::{WriteEntry, WriteWhen};
+use crate::pointer::child;
+use crate::report::Report;
+use crate::specs::{Doc, Specs};
+use crate::suggest::suggest;
 
 pub(super) fn check(specs: &Specs, report: &mut Report) {
     for tool in &specs.tools {
@@ -15,7 +17,7 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
         }
         for (index, entry) in effects.writes.iter().enumerate() {
             let at = write_pointer(index, entry);
-            let (WriteEntry::Path(text) | WriteEntry::When(crate::model::WriteWhen { path: text, .. })) = entry;
+            let (WriteEntry::Path(text) | WriteEntry::When(WriteWhen { path: text, .. })) = entry;
             pattern(doc, &at, text, Unit::MayBe, report);
         }
     }

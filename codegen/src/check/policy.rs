@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use devloop_contract::glob::{Pattern, covered_by};
 
-use super::names::spot;
 use super::paths::write_pointer;
-use super::{Doc, Report, child};
-use crate::load::{AgentFile, Specs, ToolFile};
 use crate::model::{Kind, WriteEntry};
+use crate::pointer::child;
+use crate::report::{Report, spot};
+use crate::specs::{AgentFile, Doc, Specs, ToolFile};
 
 pub(super) fn check(specs: &Specs, report: &mut Report) {
     // A name that two tools have stands for neither.

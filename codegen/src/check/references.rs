@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Report, child, suggest};
-use crate::load::Specs;
 use crate::model::WriteEntry;
+use crate::pointer::child;
+use crate::report::Report;
+use crate::specs::{Doc, Specs};
+use crate::suggest::suggest;
 
 /// State of the machine that a tool may declare.
 const HOST_EFFECTS: &[&str] = &["port_leases"];
@@ -168,7 +170,7 @@ impl<'a> Names<'a> {
         Self { tools, aliases }
     }
 
-    fn tool(&self, doc: super::Doc<'_>, pointer: &str, name: &str, report: &mut Report) {
+    fn tool(&self, doc: Doc<'_>, pointer: &str, name: &str, report: &mut Report) {
         if self.tools.contains(&name) {
         } else if let Some(tool) = self.aliases.get(name) {
             let message = format!("`{name}` is another name of `{tool}`, a grant names the tool itself");

@@ -2,11 +2,13 @@
 //!
 //! The descriptions of fields are judged with the schemas that they stand in.
 
-use super::{Doc, Report, child};
-use crate::load::Specs;
-use crate::model::Translation;
-use crate::resolve;
 use indexmap::IndexMap;
+
+use crate::model::Translation;
+use crate::pointer::child;
+use crate::report::Report;
+use crate::resolve;
+use crate::specs::{Doc, Specs, ToolFile};
 
 /// Clients cut a description here.
 const LONGEST_DESCRIPTION: usize = 2_048;
@@ -118,7 +120,7 @@ fn sentences(text: &str) -> usize {
 }
 
 /// The whole text that a model reads, once for each tool, but told once when all of it comes from the handler.
-fn length(specs: &Specs, tool: &crate::load::ToolFile, report: &mut Report) {
+fn length(specs: &Specs, tool: &ToolFile, report: &mut Report) {
     let doc = tool.file.doc();
     let mut told_of_handler = false;
     for (index, face) in resolve::faces_of(tool, &specs.types.spec).iter().enumerate() {

@@ -8,8 +8,8 @@ use quote::quote;
 use super::Layout;
 use super::rust::{RustFile, arms, docs, ident, prose, text, texts, upper_ident};
 use crate::FileMap;
-use crate::load::AgentFile;
 use crate::resolve::pascal_case;
+use crate::specs::AgentFile;
 
 /// Adds the file.
 pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use super::{Layout, about_file, json_text, tools};
 use crate::FileMap;
 use crate::diagnostic::Diagnostic;
-use crate::load::AgentFile;
 use crate::model::{FailureDetail, FailureEntry, Schema};
 use crate::resolve::{Face, failure_summary, inline};
+use crate::specs::AgentFile;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 

@@ -21,9 +21,9 @@ use serde::Serialize;
 use crate::FileMap;
 use crate::diagnostic::{Diagnostic, SpecErrors};
 use crate::editor::editor_schemas;
-use crate::load::{AgentFile, SpecFile, Specs, ToolFile};
 use crate::model::{EventsSpec, TypesSpec};
 use crate::resolve::{Face, faces};
+use crate::specs::{AgentFile, SpecFile, Specs, ToolFile};
 
 pub use pages::skeleton;
 

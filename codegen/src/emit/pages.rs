@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::Layout;
 use super::rust::header;
 use crate::FileMap;
-use crate::load::ToolFile;
 use crate::model::Kind;
 use crate::resolve::pascal_case;
+use crate::specs::ToolFile;
 
 /// Adds the files.
 pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap) {

@@ -11,9 +11,9 @@ use super::shapes::{Shapes, Side};
 use super::{Layout, json_text};
 use crate::FileMap;
 use crate::diagnostic::Diagnostic;
-use crate::load::ToolFile;
 use crate::model::{Exposure, FailureDetail, FailureEntry, Kind, Parallelism, RuleSpec, Schema, TypesSpec, WriteEntry};
 use crate::resolve::{DEFAULT_TIMEOUT_MS, Face, faces_of, failure_summary, pascal_case, timeout_ms};
+use crate::specs::ToolFile;
 
 /// Adds the files of every handler.
 pub(super) fn emit(layout: &Layout<'_>, files: &mut FileMap, errors: &mut Vec<Diagnostic>) {

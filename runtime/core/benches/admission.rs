@@ -5,66 +5,14 @@
 //! everything in JSON strings.
 
 use std::hint::black_box;
-use std::time::Duration;
 
 use devloop_contract::Tool;
-use devloop_contract::tool::{Effects, Example, Exposure, Kind, Parallelism, Permission};
-use devloop_core::registry::CompiledTool;
+use devloop_core::registry::{CompiledTool, fixture};
 use divan::Bencher;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-static WRITE_TODOLIST: Tool = Tool {
-    name: "write_todolist",
-    aliases: &[],
-    title: "Write the todo list",
-    group: "persistence",
-    handler: "write_todolist",
-    spec: "specs/tools/persistence/write_todolist.yaml",
-    summary: "Replaces this agent's todo list.",
-    description: "Replaces this agent's todo list.",
-    kind: Kind::ReadOnly,
-    idempotent: true,
-    destructive: false,
-    open_world: false,
-    parallelism: Parallelism::Exclusive,
-    concurrency_safe: false,
-    retry_safe: false,
-    strict: false,
-    exposure: Exposure::Always,
-    category: "persistence",
-    tags: &[],
-    version: "1.0.0",
-    permission: Permission {
-        signature: "Tool",
-        rule: "Tool",
-    },
-    affected_paths: &[],
-    timeout: Duration::from_secs(10),
-    input_schema: r#"{"type":"object","required":["items"],"additionalProperties":false,"properties":{
-        "items":{"type":"array","minItems":0,"maxItems":200,"items":{
-            "type":"object","required":["id","description"],"additionalProperties":false,"properties":{
-                "id":{"type":"string","pattern":"^step-\\d{3}$"},
-                "description":{"type":"string","minLength":1,"maxLength":500},
-                "depends_on":{"type":"array","items":{"type":"string","pattern":"^step-\\d{3}$"},"default":[]}}}}}}"#,
-    output_schema: r#"{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}}"#,
-    bind: "{}",
-    rules: &[],
-    path_fields: &[],
-    effects: Effects {
-        reads: &[],
-        writes: &[],
-        events: &[],
-        host: &[],
-    },
-    failures: &[],
-    common_failures: &[],
-    examples: &[Example {
-        title: "Two steps",
-        input: r#"{"items":[{"id":"step-001","description":"Read the contract"}]}"#,
-        output: "",
-    }],
-};
+static WRITE_TODOLIST: Tool = fixture::write_todolist();
 
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only reading it is measured")]

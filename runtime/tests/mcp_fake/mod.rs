@@ -4,52 +4,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use devloop_contract::tool::{Effects, Exposure, Kind, Parallelism, Permission};
+use devloop_contract::tool::{Exposure, Kind, Parallelism, Permission};
 use devloop_contract::{FailureBody, Tool, ValidationError};
+use devloop_core::registry::fixture;
 use devloop_runtime::call::{CallOutcome, CallRequest, Progress, ToolService};
 use serde_json::{Value, json};
 
 const TOOL: Tool = Tool {
-    name: "echo",
-    aliases: &[],
     title: "Echo",
-    group: "test",
-    handler: "echo",
-    spec: "specs/test/echo.yaml",
     summary: "Answers with its arguments.",
     description: "Answers with its arguments.",
-    kind: Kind::ReadOnly,
-    idempotent: true,
-    destructive: false,
-    open_world: false,
     parallelism: Parallelism::Shared,
     concurrency_safe: true,
     retry_safe: true,
-    strict: false,
-    exposure: Exposure::Always,
-    category: "test",
     tags: &["say", "again"],
-    version: "1.0.0",
     permission: Permission {
         signature: "echo",
         rule: "echo",
     },
-    affected_paths: &[],
     timeout: Duration::from_secs(5),
     input_schema: r#"{"type":"object","properties":{"text":{"type":"string","description":"What to say."}}}"#,
     output_schema: r#"{"type":"object","properties":{"ok":{"type":"boolean","description":"Always true."}},"required":["ok"]}"#,
-    bind: "{}",
-    rules: &[],
-    path_fields: &[],
-    effects: Effects {
-        reads: &[],
-        writes: &[],
-        events: &[],
-        host: &[],
-    },
-    failures: &[],
-    common_failures: &[],
-    examples: &[],
+    ..fixture::tool("echo")
 };
 
 const fn tool(name: &'static str) -> Tool {

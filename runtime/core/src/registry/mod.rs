@@ -8,6 +8,8 @@
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod arbitrary;
 mod compiled;
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod fixture;
 pub mod normalise;
 mod place;
 mod rules;

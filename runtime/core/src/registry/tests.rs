@@ -1,8 +1,6 @@
 //! Admission as a whole, on tools written for the purpose and on random schemas.
 
-use std::time::Duration;
-
-use devloop_contract::tool::{Effects, Example, Exposure, Kind, Parallelism, Permission, Rule};
+use devloop_contract::tool::Rule;
 use devloop_contract::{ToolError, ValidationError};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -13,58 +11,7 @@ use super::shape::{Shape, options};
 use super::validate::explain;
 use super::*;
 
-const TODOLIST: Tool = Tool {
-    name: "write_todolist",
-    aliases: &["todo_write"],
-    title: "Write the todo list",
-    group: "persistence",
-    handler: "write_todolist",
-    spec: "specs/tools/persistence/write_todolist.yaml",
-    summary: "Replaces this agent's todo list.",
-    description: "Replaces this agent's todo list.",
-    kind: Kind::ReadOnly,
-    idempotent: true,
-    destructive: false,
-    open_world: false,
-    parallelism: Parallelism::Exclusive,
-    concurrency_safe: false,
-    retry_safe: false,
-    strict: false,
-    exposure: Exposure::Always,
-    category: "persistence",
-    tags: &[],
-    version: "1.0.0",
-    permission: Permission {
-        signature: "Tool",
-        rule: "Tool",
-    },
-    affected_paths: &[],
-    timeout: Duration::from_secs(10),
-    input_schema: r#"{"type":"object","required":["items"],"additionalProperties":false,"properties":{
-        "items":{"type":"array","minItems":0,"maxItems":200,"items":{
-            "type":"object","required":["id","description"],"additionalProperties":false,"properties":{
-                "id":{"type":"string","pattern":"^step-\\d{3}$"},
-                "description":{"type":"string","minLength":1,"maxLength":500},
-                "depends_on":{"type":"array","items":{"type":"string","pattern":"^step-\\d{3}$"},"default":[]}}}}}}"#,
-    output_schema: r#"{"type":"object","required":["ok","count"],"properties":{
-        "ok":{"type":"boolean"},"count":{"type":"integer","minimum":0},"rows":{"type":"array","items":{"type":"string"}}}}"#,
-    bind: "{}",
-    rules: &[],
-    path_fields: &[],
-    effects: Effects {
-        reads: &[],
-        writes: &[],
-        events: &[],
-        host: &[],
-    },
-    failures: &[],
-    common_failures: &[],
-    examples: &[Example {
-        title: "One step",
-        input: r#"{"items":[{"id":"step-001","description":"Read the contract"}]}"#,
-        output: "",
-    }],
-};
+const TODOLIST: Tool = fixture::write_todolist();
 
 fn compiled(tool: Tool) -> CompiledTool {
     CompiledTool::new(Box::leak(Box::new(tool)), |path| match path {

@@ -1,23 +1,30 @@
 //! From JSON Schemas to Rust types: typify decides the types, this module what goes in and what is kept.
 //!
 //! Answers for the *reduced* schema that typify gets (constraints gone, because input is validated before it is typed;
-//! inline objects and enums lifted out under a name), and for turning typify's tokens into plain structs and enums in
-//! the spec's order. Leaves out the traits that the types stand behind.
+//! inline objects and enums lifted out under a name), and for one name standing for one type. The rooms below: what a
+//! schema is (`form`), a type in the making (`shape`), the call of typify (`typed`), the tokens (`render`). Leaves out
+//! the traits that the types stand behind.
+
+mod form;
+mod render;
+mod shape;
+mod typed;
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use indexmap::IndexMap;
-use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, quote};
+use proc_macro2::TokenStream;
 use serde_json::{Map, Value, json};
-use typify::{TypeSpace, TypeSpaceSettings};
 
-use super::rust::{arms, docs, prose};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Schema, TypesSpec};
+use crate::pointer::child;
 use crate::resolve::pascal_case;
 use crate::yaml::Node;
+
+use form::{Form, describe, form, title_or};
+use render::render_shape;
+use shape::{Field, Inner, Kind, Shape, key_of};
 
 /// Names that generated code uses itself.
 const TAKEN: &[&str] = &["String", "Vec", "Option", "Result", "Box", "Failure", "Event", "Self"];
@@ -42,40 +49,6 @@ pub(super) struct Shapes<'a> {
     used: BTreeSet<String>,
     taken: Vec<String>,
     errors: Vec<Diagnostic>,
-}
-
-/// One Rust type.
-#[derive(Clone, Debug, PartialEq)]
-struct Shape {
-    name: String,
-    docs: String,
-    kind: Kind,
-    /// What typify gets.
-    reduced: Value,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Kind {
-    Struct { fields: Vec<Field>, closed: bool },
-    Enum,
-    Newtype(Inner),
-}
-
-/// What a newtype holds, as far as its derives go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inner {
-    Text,
-    /// A whole number or a truth value.
-    Exact,
-    Float,
-    Other,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Field {
-    name: String,
-    docs: String,
-    optional: bool,
 }
 
 impl<'a> Shapes<'a> {
@@ -234,7 +207,7 @@ impl<'a> Shapes<'a> {
         {
             let empty = Map::new();
             let sub = sub.as_object().unwrap_or(&empty);
-            let at = format!("{at}/properties/{}", field.replace('~', "~0").replace('/', "~1"));
+            let at = child(&format!("{at}/properties"), field);
             properties.insert(
                 field.clone(),
                 self.reduce(&format!("{name}{}", pascal_case(field)), sub, side, &at),
@@ -365,318 +338,11 @@ impl<'a> Shapes<'a> {
     }
 
     fn render(&self) -> Result<Vec<TokenStream>, String> {
-        let file = self.typify()?;
+        let file = typed::file(self.made.values(), &self.used)?;
         self.made.values().map(|shape| render_shape(shape, &file)).collect()
-    }
-
-    /// Runs typify over the reduced schemas.
-    fn typify(&self) -> Result<syn::File, String> {
-        let mut settings = TypeSpaceSettings::default();
-        settings.with_map_type("::std::collections::BTreeMap");
-        let mut definitions: IndexMap<&str, Value> = self
-            .made
-            .values()
-            .map(|shape| (shape.name.as_str(), shape.reduced.clone()))
-            .collect();
-        for shared in &self.used {
-            if !definitions.contains_key(shared.as_str()) {
-                settings.with_replacement(shared, format!("crate::types::{shared}"), std::iter::empty());
-                definitions.insert(shared, json!({ "type": "string" }));
-            }
-        }
-        let definitions = definitions
-            .into_iter()
-            .map(|(name, schema)| {
-                Ok((
-                    name.to_owned(),
-                    serde_json::from_value(schema).map_err(|e| e.to_string())?,
-                ))
-            })
-            .collect::<Result<Vec<(String, schemars08::schema::Schema)>, String>>()?;
-        // typify panics on some schemas where it could return an error.
-        let tokens = catch_unwind(AssertUnwindSafe(|| {
-            let mut space = TypeSpace::new(&settings);
-            space
-                .add_ref_types(definitions)
-                .map(|()| space.to_stream())
-                .map_err(|error| error.to_string())
-        }))
-        .unwrap_or_else(|panic| Err(panic_text(panic.as_ref())))
-        .map_err(|error| format!("typify cannot make types of this spec: {error}"))?;
-        syn::parse2(tokens).map_err(|error| format!("typify's output is not Rust: {error}"))
-    }
-}
-
-/// What a schema is, as far as Rust types are concerned.
-enum Form<'s> {
-    Ref(&'s str),
-    Struct,
-    Enum,
-    Map(&'s Schema),
-    Free,
-    List(Option<&'s Schema>),
-    Integer,
-    Plain(&'s str),
-    /// Outside the portable subset; the checks say it better.
-    Unknown,
-}
-
-fn form(schema: &Schema) -> Form<'_> {
-    if let Some(Value::String(name)) = schema.get("$ref") {
-        return Form::Ref(name);
-    }
-    if ["oneOf", "anyOf", "allOf", "not", "if", "const"]
-        .iter()
-        .any(|key| schema.contains_key(*key))
-    {
-        return Form::Unknown;
-    }
-    if let Some(Value::Array(values)) = schema.get("enum")
-        && values.iter().all(Value::is_string)
-    {
-        return Form::Enum;
-    }
-    match schema.get("type").and_then(Value::as_str) {
-        Some("object") => match (schema.get("properties"), schema.get("additionalProperties")) {
-            (Some(_), _) | (None, Some(Value::Bool(false))) => Form::Struct,
-            (None, Some(Value::Object(values))) => Form::Map(values),
-            (None, _) => Form::Free,
-        },
-        Some("array") => Form::List(schema.get("items").and_then(Value::as_object)),
-        Some("integer") => Form::Integer,
-        Some(kind @ ("string" | "boolean" | "number")) => Form::Plain(kind),
-        _ => Form::Unknown,
     }
 }
 
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
-}
-
-fn title_or(schema: &Schema, name: &str) -> String {
-    schema
-        .get("title")
-        .and_then(Value::as_str)
-        .map_or_else(|| name.to_owned(), pascal_case)
-}
-
-fn describe(schema: &Schema, fallback: &str) -> String {
-    schema
-        .get("description")
-        .and_then(Value::as_str)
-        .map_or_else(|| fallback.to_owned(), prose)
-}
-
-/// Names that typify would make one of.
-fn key_of(name: &str) -> String {
-    name.chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_else(|| "it panicked".to_owned())
-}
-
-fn render_shape(shape: &Shape, file: &syn::File) -> Result<TokenStream, String> {
-    let missing = || format!("typify made no type of `{}`", shape.name);
-    let key = key_of(&shape.name);
-    let docs = docs(&shape.docs);
-    let item = file.items.iter().find(|item| match item {
-        syn::Item::Struct(item) => key_of(&item.ident.to_string()) == key,
-        syn::Item::Enum(item) => key_of(&item.ident.to_string()) == key,
-        _ => false,
-    });
-    Ok(match (&shape.kind, item.ok_or_else(missing)?) {
-        (Kind::Struct { fields, closed }, syn::Item::Struct(item)) => {
-            let name = &item.ident;
-            let closed = closed.then(|| quote!(#[serde(deny_unknown_fields)]));
-            let fields = fields
-                .iter()
-                .map(|field| render_field(field, item))
-                .collect::<Result<Vec<_>, _>>()?;
-            quote! {
-                #docs
-                #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-                #closed
-                pub struct #name { #(#fields),* }
-            }
-        }
-        (Kind::Enum, syn::Item::Enum(item)) => render_enum(item, &docs),
-        (Kind::Newtype(kind), syn::Item::Struct(item)) => {
-            let inner = item.fields.iter().next().ok_or_else(missing)?;
-            render_newtype(&item.ident, &plain(&inner.ty), *kind, &docs)
-        }
-        _ => return Err(missing()),
-    })
-}
-
-fn render_field(field: &Field, item: &syn::ItemStruct) -> Result<TokenStream, String> {
-    let made = item
-        .fields
-        .iter()
-        .find(|made| {
-            rename(&made.attrs).or_else(|| made.ident.as_ref().map(Ident::to_string)) == Some(field.name.clone())
-        })
-        .ok_or_else(|| format!("typify made no field of `{}.{}`", item.ident, field.name))?;
-    let name = &made.ident;
-    if item.fields.iter().filter(|other| other.ident == *name).count() > 1 {
-        return Err(format!(
-            "two fields of `{}` have the Rust name of `{}`",
-            item.ident, field.name
-        ));
-    }
-    let docs = docs(&field.docs);
-    let ty = plain(&made.ty);
-    let rename = rename(&made.attrs).map(|name| quote!(rename = #name));
-    Ok(if field.optional {
-        let ty = if ty.to_string().starts_with("Option <") {
-            ty
-        } else {
-            quote!(Option<#ty>)
-        };
-        let rename = rename.map(|rename| quote!(#rename,));
-        quote!(#docs #[serde(#rename default, skip_serializing_if = "Option::is_none")] pub #name: #ty)
-    } else {
-        let rename = rename.map(|rename| quote!(#[serde(#rename)]));
-        quote!(#docs #rename pub #name: #ty)
-    })
-}
-
-fn render_enum(item: &syn::ItemEnum, docs: &TokenStream) -> TokenStream {
-    let name = &item.ident;
-    let values: Vec<(Ident, String)> = item
-        .variants
-        .iter()
-        .map(|variant| {
-            let value = rename(&variant.attrs).unwrap_or_else(|| variant.ident.to_string());
-            (variant.ident.clone(), value)
-        })
-        .collect();
-    let variants = values.iter().map(|(variant, value)| {
-        let docs = super::rust::docs(&format!("`{value}`"));
-        let rename = (variant != value).then(|| quote!(#[serde(rename = #value)]));
-        quote!(#docs #rename #variant)
-    });
-    let arms = arms(
-        values
-            .iter()
-            .map(|(variant, value)| (quote!(Self::#variant), quote!(#value))),
-    );
-    quote! {
-        #docs
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        pub enum #name { #(#variants),* }
-
-        impl #name {
-            /// The word that stands in JSON.
-            pub const fn as_str(self) -> &'static str {
-                match self { #arms }
-            }
-        }
-    }
-}
-
-fn render_newtype(name: &Ident, inner: &TokenStream, kind: Inner, docs: &TokenStream) -> TokenStream {
-    if kind != Inner::Text {
-        let derives = match kind {
-            Inner::Text | Inner::Other => quote!(Clone, Debug, PartialEq),
-            Inner::Exact => quote!(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash),
-            Inner::Float => quote!(Clone, Copy, Debug, PartialEq, PartialOrd),
-        };
-        return quote! {
-            #docs
-            #[derive(#derives, serde::Serialize, serde::Deserialize)]
-            #[serde(transparent)]
-            pub struct #name(pub #inner);
-
-            impl From<#inner> for #name {
-                fn from(value: #inner) -> Self { Self(value) }
-            }
-        };
-    }
-    quote! {
-        #docs
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-        #[serde(transparent)]
-        pub struct #name(pub String);
-
-        impl #name {
-            /// The text.
-            pub fn as_str(&self) -> &str { &self.0 }
-        }
-
-        impl From<String> for #name {
-            fn from(text: String) -> Self { Self(text) }
-        }
-
-        impl From<&str> for #name {
-            fn from(text: &str) -> Self { Self(text.to_owned()) }
-        }
-
-        impl From<#name> for String {
-            fn from(value: #name) -> Self { value.0 }
-        }
-
-        impl std::fmt::Display for #name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(&self.0) }
-        }
-    }
-}
-
-/// The `rename` of a serde attribute.
-fn rename(attrs: &[syn::Attribute]) -> Option<String> {
-    let mut name = None;
-    for attr in attrs.iter().filter(|attr| attr.path().is_ident("serde")) {
-        // The other keys stand in the way only when they come first; an unread rest is no error here.
-        let _ = attr.parse_nested_meta(|meta| {
-            let is_name = meta.path.is_ident("rename");
-            if let Ok(value) = meta.value() {
-                let value: syn::Lit = value.parse()?;
-                if let (true, syn::Lit::Str(value)) = (is_name, value) {
-                    name = Some(value.value());
-                }
-            }
-            Ok(())
-        });
-    }
-    name
-}
-
-/// A type with the paths of the prelude's types cut short, as a person would write it.
-fn plain(ty: &syn::Type) -> TokenStream {
-    let syn::Type::Path(path) = ty else {
-        return ty.to_token_stream();
-    };
-    let segments: Vec<String> = path
-        .path
-        .segments
-        .iter()
-        .map(|segment| segment.ident.to_string())
-        .collect();
-    let whole = segments.join("::");
-    let from = match whole.as_str() {
-        "std::string::String" | "std::vec::Vec" | "std::option::Option" | "std::boxed::Box" => segments.len() - 1,
-        _ => 0,
-    };
-    let mut tokens = TokenStream::new();
-    for (index, segment) in path.path.segments.iter().enumerate().skip(from) {
-        if index > from {
-            tokens.extend(quote!(::));
-        }
-        segment.ident.to_tokens(&mut tokens);
-        if let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments {
-            let arguments = arguments.args.iter().map(|argument| match argument {
-                syn::GenericArgument::Type(ty) => plain(ty),
-                other => other.to_token_stream(),
-            });
-            tokens.extend(quote!(<#(#arguments),*>));
-        }
-    }
-    tokens
 }

@@ -1,0 +1,96 @@
+//! Forms of names: snake, kebab and Pascal case, tags, events, versions, and what Rust reserves.
+//!
+//! Leaves out which form a name must have, and what the name stands for.
+
+/// Names that generated code gives to something of its own, or that Rust's prelude has.
+const RESERVED_TYPES: &[&str] = &[
+    "Box", "Err", "Failure", "Handler", "Input", "None", "Ok", "Option", "Output", "Result", "Self", "Some", "String",
+    "Value", "Vec",
+];
+
+/// `^[a-z][a-z0-9_]*$`
+pub(super) fn is_snake(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// `^[A-Z][A-Za-z0-9]*$`
+pub(super) fn is_pascal(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// Whether a Pascal-case name is one that generated code or Rust's prelude has.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED_TYPES.contains(&name)
+}
+
+pub(super) fn is_kebab(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}
+
+pub(super) fn is_tag(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_'))
+}
+
+/// `^[a-z]+(\.[a-z_]+)+$`
+pub(super) fn is_event(name: &str) -> bool {
+    let mut parts = name.split('.');
+    let subject = parts.next().unwrap_or_default();
+    let events: Vec<_> = parts.collect();
+    !subject.is_empty()
+        && subject.chars().all(|c| c.is_ascii_lowercase())
+        && !events.is_empty()
+        && events.iter().all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        // A part of underscores alone has no name in Rust.
+        && events.iter().all(|part| part.chars().any(|c| c != '_'))
+}
+
+pub(super) fn is_semver(version: &str) -> bool {
+    let (rest, build) = version
+        .split_once('+')
+        .map_or((version, None), |(rest, build)| (rest, Some(build)));
+    let (core, pre) = rest
+        .split_once('-')
+        .map_or((rest, None), |(core, pre)| (core, Some(pre)));
+    let is_number = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && pre.is_none_or(|pre| {
+            pre.split('.')
+                .all(|part| is_word(part) && (part.chars().any(|c| !c.is_ascii_digit()) || is_number(part)))
+        })
+        && build.is_none_or(|build| build.split('.').all(is_word))
+}
+
+/// Whether a name is a keyword of Rust, used or reserved.
+pub(super) fn is_keyword(name: &str) -> bool {
+    syn::parse_str::<syn::Ident>(name).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_names() {
+        assert!(is_snake("a_1") && !is_snake("_a") && !is_snake("A") && !is_snake(""));
+        assert!(is_event("agent.todo_item") && is_event("a.b.c"));
+        assert!(
+            !is_event("agent") && !is_event("agent.") && !is_event("a_b.c") && !is_event("a.B") && !is_event("a.__")
+        );
+        assert!(is_semver("1.0.0") && is_semver("1.0.0-rc.1+b.7") && is_semver("0.10.0"));
+        assert!(!is_semver("1.0") && !is_semver("01.0.0") && !is_semver("1.0.0-") && !is_semver("1.0.0-01"));
+        assert!(is_keyword("match") && is_keyword("self") && is_keyword("try") && !is_keyword("matches"));
+    }
+}
