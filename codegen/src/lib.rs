@@ -1,6 +1,6 @@
 //! devloop's code generator: a pure function from YAML specs to Rust, JSON Schemas and tables.
 //!
-//! [`load`] reads a `specs/` folder and reports every error in it at once; [`generate`] turns what it loaded into a
+//! [`load()`] reads a `specs/` folder and reports every error in it at once; [`generate`] turns what it loaded into a
 //! [`FileMap`]. The build script of `devloop-generated`, the program `cargo codegen` and the tests are three callers of
 //! these two functions.
 //!

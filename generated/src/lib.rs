@@ -4,7 +4,7 @@
 //!   types stand at the root of the crate, too.
 //! - [`types`] and [`events`]: the shared value types; every event with its payload.
 //! - [`ToolId`], [`HandlerId`], [`AgentId`], [`GRANTS`], [`counts`]: what there is, and who may call what.
-//! - [`AnyInput`], [`HandleAll`], [`dispatch`]: from a validated JSON input to the handler's implementation.
+//! - [`AnyInput`], [`HandleAll`], [`dispatch()`]: from a validated JSON input to the handler's implementation.
 //!
 //! Answers for nothing of its own but [`tool_list`]: a line here is either a doc comment or brings generated code in.
 //! The same code is committed under `snapshot/`, for reading and for building where there are no specs.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::automaton::{Automaton, Label, Shape, Symbol, members};
 
-/// How many product states [`covered_by`] looks at before it gives up.
+/// How many product states [`covered_by`](super::covered_by) looks at before it gives up.
 const STATE_BUDGET: usize = 100_000;
 /// How many sets of states of the covering patterns it keeps.
 const SET_BUDGET: usize = 8_192;
@@ -70,7 +70,7 @@ pub(super) fn search(small: &Automaton, large: &Automaton) -> Result<(), Doubt> 
     Ok(())
 }
 
-/// A state of the product in [`covered_by`]: a position of the small side, all positions of the large side.
+/// A state of the product in [`covered_by`](super::covered_by): a position of the small side, all positions of the large side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Node {
     position: usize,
