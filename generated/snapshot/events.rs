@@ -47,7 +47,7 @@ pub struct LoopEscalated {
     pub tool: String,
     /// Names the entry in the log.
     pub error_id: String,
-    /// What was being done.
+    /// What was being done, and the chain of causes.
     pub message: String,
 }
 

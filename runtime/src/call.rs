@@ -17,7 +17,7 @@ pub struct CallRequest {
     pub tool: String,
     /// The arguments as they came.
     pub arguments: Map<String, Value>,
-    /// Names this one call, unique over connections; see decision on `tool_use_id` in ARCHITECTURE.md.
+    /// Names this one call, unique over connections; ARCHITECTURE.md, "Names of a call".
     pub tool_use_id: String,
     /// Cancelled when the caller no longer wants the result.
     pub cancel: CancellationToken,

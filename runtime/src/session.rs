@@ -11,13 +11,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
-use devloop_contract::glob::Pattern;
+use devloop_contract::glob::{Pattern, PatternError};
 use devloop_contract::tool::Parallelism;
 use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
 use devloop_core::registry::{BuildError, CompiledTool, Registry};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_generated::events::LoopEscalated;
-use devloop_generated::{AnyInput, Event, HandleAll, dispatch};
+use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio_util::sync::CancellationToken;
@@ -115,7 +115,10 @@ impl Session {
         let turn = tokio::select! {
             biased;
             () = cancel.cancelled() => return None,
-            turn = self.turn(tool.parallelism) => turn,
+            turn = tokio::time::timeout(tool.timeout, self.turn(tool.parallelism)) => turn,
+        };
+        let Ok(turn) = turn else {
+            return Some(Err(ErasedRefusal::Expected(Box::new(no_turn(tool)))));
         };
         Some(carry_out(compiled, context, input, cancel, turn).await)
     }
@@ -154,16 +157,19 @@ impl Session {
             Parallelism::Exclusive => Turn::Exclusive(gate.write_owned().await),
         }
     }
-    fn outcome(&self, tool: &'static Tool, result: Result<Value, ErasedRefusal>) -> CallOutcome {
-        match result {
+
+    /// What the caller is told; an error when it is internal and others must be told as well.
+    fn outcome(&self, tool: &'static Tool, result: Result<Value, ErasedRefusal>) -> Result<CallOutcome, InternalError> {
+        Ok(match result {
             Ok(value) => CallOutcome::Success(value),
             Err(ErasedRefusal::Expected(body)) => CallOutcome::Expected(*body),
             Err(ErasedRefusal::Common(failure)) if tool.common_failures.contains(&failure.code()) => {
                 CallOutcome::Expected(FailureBody::new(&failure, None))
             }
             Err(ErasedRefusal::Common(failure)) => {
-                let message = format!("`{}` is not among the common_failures of {}", failure.code(), tool.spec);
-                self.escalate(tool, &InternalError::bare(format!("{message}: {}", failure.summary())))
+                let (code, details) = (failure.code(), failure.details().unwrap_or_default());
+                let message = format!("`{code}` is not among the common_failures of {}: {details}", tool.spec);
+                return Err(InternalError::bare(message));
             }
             Err(ErasedRefusal::Tool(ToolError::Validation(mut error))) => {
                 // What a handler refuses beyond the schema comes without one.
@@ -177,46 +183,64 @@ impl Session {
                 let ToolError::Sandbox { cause, .. } = error else {
                     unreachable!("matched above")
                 };
-                let allowed = self.inner.agent.sandbox.write_allow.join(", ");
+                let may_write = format!("{} may write: {}", self.inner.agent.name, self.allowed());
                 let hint = match cause {
-                    Some(cause) => format!("{cause}. {} may write: {allowed}", self.inner.agent.name),
-                    None => format!("{} may write: {allowed}", self.inner.agent.name),
+                    Some(cause) => format!("{cause}. {may_write}"),
+                    None => may_write,
                 };
                 CallOutcome::Sandbox {
                     message,
                     hint: Some(hint),
                 }
             }
-            Err(ErasedRefusal::Tool(ToolError::Internal(error))) => self.escalate(tool, &error),
-        }
+            Err(ErasedRefusal::Tool(ToolError::Internal(error))) => return Err(error),
+        })
+    }
+
+    /// The patterns that the agent may write in this session, for reading.
+    fn allowed(&self) -> String {
+        let allowed = self.inner.agent.sandbox.write_allow.iter().map(|text| {
+            bound(text, &self.inner.identity).map_or_else(|_| (*text).to_owned(), |pattern| pattern.to_string())
+        });
+        allowed.collect::<Vec<_>>().join(", ")
     }
 
     /// Gives an internal error its id, and tells the log, the subscribers and the loop controller.
-    fn escalate(&self, tool: &'static Tool, error: &InternalError) -> CallOutcome {
-        let error_id = format!("err-{}", Uuid::now_v7());
-        let (message, chain) = (error.to_string(), error.chain());
-        tracing::error!(agent = self.inner.agent.name, tool = tool.name, error_id, "{chain}");
-        publish(
-            &self.inner.project,
-            &self.inner.identity,
-            &Event::LoopEscalated(LoopEscalated {
-                tool: tool.name.to_owned(),
-                error_id: error_id.clone(),
-                message: message.clone(),
-            }),
-        );
-        self.inner.project.controller.escalate(&Escalation {
+    async fn escalate(&self, tool: &'static Tool, error: &InternalError) -> CallOutcome {
+        let escalation = Escalation {
             agent: self.inner.agent.name.to_owned(),
             tool: tool.name.to_owned(),
             call_id: self.inner.identity.call_id.clone(),
-            error_id: error_id.clone(),
-            chain: chain.clone(),
+            error_id: format!("err-{}", Uuid::now_v7()),
+            chain: error.chain(),
+        };
+        tracing::error!(
+            agent = escalation.agent,
+            tool = tool.name,
+            error_id = escalation.error_id,
+            "{}",
+            escalation.chain
+        );
+        let outcome = CallOutcome::Internal {
+            message: error.to_string(),
+            chain: escalation.chain.clone(),
+            error_id: escalation.error_id.clone(),
+        };
+        // Telling blocks: it appends to a journal, and what a controller does nobody knows.
+        let session = self.clone();
+        let told = tokio::task::spawn_blocking(move || {
+            let event = LoopEscalated {
+                tool: escalation.tool.clone(),
+                error_id: escalation.error_id.clone(),
+                message: escalation.chain.clone(),
+            };
+            publish(&session.inner.project, &session.inner.identity, &event.into());
+            session.inner.project.controller.escalate(&escalation);
         });
-        CallOutcome::Internal {
-            message,
-            chain,
-            error_id,
+        if let Err(error) = told.await {
+            tracing::error!("the loop controller could not be told: {error}");
         }
+        outcome
     }
 }
 
@@ -240,21 +264,9 @@ impl ToolService for Session {
             return CallOutcome::Cancelled;
         };
         let tool = compiled.tool();
-        if !matches!(
-            &result,
-            Err(ErasedRefusal::Tool(ToolError::Internal(_)) | ErasedRefusal::Common(_))
-        ) {
-            return self.outcome(tool, result);
-        }
-        // Escalation appends to a journal, which blocks.
-        let session = self.clone();
-        match tokio::task::spawn_blocking(move || session.outcome(tool, result)).await {
+        match self.outcome(tool, result) {
             Ok(outcome) => outcome,
-            Err(error) => CallOutcome::Internal {
-                message: "the internal error could not be reported".to_owned(),
-                chain: error.to_string(),
-                error_id: String::new(),
-            },
+            Err(error) => self.escalate(tool, &error).await,
         }
     }
 
@@ -316,6 +328,19 @@ fn path_rule(text: &str) -> Result<(), String> {
     RelPath::parse(text).map(|_| ()).map_err(|problem| problem.to_string())
 }
 
+fn no_turn(tool: &Tool) -> FailureBody {
+    FailureBody {
+        ok: false,
+        code: "tool_busy".to_owned(),
+        reason: format!(
+            "earlier calls of this session did not end within {:?}; nothing was done",
+            tool.timeout
+        ),
+        hint: Some("Call again when they have been answered.".to_owned()),
+        details: None,
+    }
+}
+
 fn timed_out(tool: &Tool) -> FailureBody {
     FailureBody {
         ok: false,
@@ -334,21 +359,13 @@ fn sandbox_for(
     agent: &'static Agent,
     tool: &'static Tool,
 ) -> Result<Sandbox, InternalError> {
-    let value = |name: &str| match name {
-        "agent" => Some(vec![identity.agent.to_owned()]),
-        "state_key" => Some(vec![identity.state_key()]),
-        "unit_id" => identity.unit_id.clone().map(|unit| vec![unit]),
-        _ => None,
-    };
     let bound = |text: &str| {
-        Pattern::parse(text)
-            .map(|pattern| pattern.bind(&value))
-            .map_err(|error| {
-                InternalError::new(
-                    format!("the path pattern `{text}` of {} or {}", tool.spec, agent.id),
-                    error,
-                )
-            })
+        bound(text, identity).map_err(|error| {
+            InternalError::new(
+                format!("the path pattern `{text}` of {} or {}", tool.spec, agent.id),
+                error,
+            )
+        })
     };
     let via = agent
         .sandbox
@@ -379,6 +396,17 @@ fn sandbox_for(
     Ok(Sandbox::new(Arc::clone(&project.dir), identity.agent, allow)
         .with_effects(effects, tool.spec)
         .with_read_allow(read))
+}
+
+/// A pattern in which the agent, its state key and its unit stand for this session's.
+fn bound(text: &str, identity: &Identity) -> Result<Pattern, PatternError> {
+    let value = |name: &str| match name {
+        "agent" => Some(vec![identity.agent.to_owned()]),
+        "state_key" => Some(vec![identity.state_key()]),
+        "unit_id" => identity.unit_id.clone().map(|unit| vec![unit]),
+        _ => None,
+    };
+    Pattern::parse(text).map(|pattern| pattern.bind(&value))
 }
 
 /// What an MCP client tells its model about this server.

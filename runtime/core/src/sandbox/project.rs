@@ -153,7 +153,6 @@ impl ProjectDir {
         &self.path
     }
 
-    /// Reads a file; `None` when nothing is there. 3 system calls and one per 8 KiB and more.
     /// How paths are resolved here, in words.
     pub fn resolution(&self) -> &'static str {
         if self.kernel_resolves {
@@ -163,6 +162,7 @@ impl ProjectDir {
         }
     }
 
+    /// Reads a file; `None` when nothing is there. 3 system calls and one per 8 KiB and more.
     pub(crate) fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
         let fd = match self.open_file(path, OFlags::RDONLY) {
             Ok(fd) => fd,
