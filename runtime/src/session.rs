@@ -200,7 +200,8 @@ impl Session {
     /// The patterns that the agent may write in this session, for reading.
     fn allowed(&self) -> String {
         let allowed = self.inner.agent.sandbox.write_allow.iter().map(|text| {
-            bound(text, &self.inner.identity).map_or_else(|_| (*text).to_owned(), |pattern| pattern.to_string())
+            bound(text, self.inner.agent, &self.inner.identity)
+                .map_or_else(|_| (*text).to_owned(), |pattern| pattern.to_string())
         });
         allowed.collect::<Vec<_>>().join(", ")
     }
@@ -360,7 +361,7 @@ fn sandbox_for(
     tool: &'static Tool,
 ) -> Result<Sandbox, InternalError> {
     let bound = |text: &str| {
-        bound(text, identity).map_err(|error| {
+        bound(text, agent, identity).map_err(|error| {
             InternalError::new(
                 format!("the path pattern `{text}` of {} or {}", tool.spec, agent.id),
                 error,
@@ -398,12 +399,13 @@ fn sandbox_for(
         .with_read_allow(read))
 }
 
-/// A pattern in which the agent, its state key and its unit stand for this session's.
-fn bound(text: &str, identity: &Identity) -> Result<Pattern, PatternError> {
+/// A pattern in which the agent, its state key, its unit and its site stand for this session's.
+fn bound(text: &str, agent: &Agent, identity: &Identity) -> Result<Pattern, PatternError> {
     let value = |name: &str| match name {
         "agent" => Some(vec![identity.agent.to_owned()]),
         "state_key" => Some(vec![identity.state_key()]),
         "unit_id" => identity.unit_id.clone().map(|unit| vec![unit]),
+        "site" if !agent.sandbox.site.is_empty() => Some(vec![agent.sandbox.site.to_owned()]),
         _ => None,
     };
     Pattern::parse(text).map(|pattern| pattern.bind(&value))
