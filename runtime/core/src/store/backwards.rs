@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// How much is read at once.
-const PIECE: u64 = 16 * 1024;
-const ZEROS: [u8; PIECE as usize] = [0; PIECE as usize];
+const PIECE: usize = 16 * 1024;
+const ZEROS: [u8; PIECE] = [0; PIECE];
 
 /// A place in a file that moves towards its beginning.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ impl<'a> Backwards<'a> {
     fn go_before(&mut self, find: impl Fn(&[u8]) -> Option<usize>) -> io::Result<u64> {
         while self.end > 0 {
             let held_to = self.held_from + self.held.len() as u64;
-            if self.end <= self.held_from || self.end > held_to || self.end - self.held_from > PIECE {
-                self.hold(self.end.saturating_sub(PIECE), self.end)?;
+            if self.end <= self.held_from || self.end > held_to || self.end - self.held_from > PIECE as u64 {
+                self.hold(self.end.saturating_sub(PIECE as u64), self.end)?;
             }
             let piece = &self.held[..to_index(self.end - self.held_from)];
             if let Some(at) = find(piece) {
