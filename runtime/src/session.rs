@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use devloop_contract::error::Ground;
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::glob::{Pattern, PatternError};
 use devloop_contract::tool::Parallelism;
@@ -180,19 +181,19 @@ impl Session {
             }
             Err(ErasedRefusal::Tool(error @ ToolError::Sandbox { .. })) => {
                 let message = error.to_string();
-                let ToolError::Sandbox { cause, .. } = error else {
+                let ToolError::Sandbox { cause, ground, .. } = error else {
                     unreachable!("matched above")
                 };
-                let may_write = format!("{} may write: {}", self.inner.agent.name, self.allowed());
-                let hint = match cause {
-                    Some(cause) => format!("{cause}. {may_write}"),
-                    None => may_write,
-                };
+                // Where something lies in the way, other paths are no help.
+                let may_write = (ground == Ground::Permission)
+                    .then(|| format!("{} may write: {}", self.inner.agent.name, self.allowed()));
+                let hint = [cause, may_write].into_iter().flatten().collect::<Vec<_>>().join(". ");
                 CallOutcome::Sandbox {
                     message,
-                    hint: Some(hint),
+                    hint: (!hint.is_empty()).then_some(hint),
                 }
             }
+            Err(ErasedRefusal::Tool(ToolError::Cancelled)) => CallOutcome::Cancelled,
             Err(ErasedRefusal::Tool(ToolError::Internal(error))) => return Err(error),
         })
     }
