@@ -6,6 +6,7 @@
 //!
 //! All calls block.
 
+mod backwards;
 pub mod clock;
 mod error;
 pub mod journal;

@@ -176,6 +176,103 @@ fn the_last_number_is_found_behind_long_and_broken_lines() {
     assert_eq!(journal.append(&json!({}), LONG).unwrap(), 1);
 }
 
+#[test]
+fn after_the_greatest_number_none_is_given() {
+    let Place { dir, store } = place();
+    let journal = journal(&store);
+    journal.append(&json!({}), LONG).unwrap();
+    let file = dir.path().join("agent-state/j.ndjson");
+    for text in [
+        format!("{{\"seq\":{}}}\n", u64::MAX),
+        format!("{{\"seq\":{}}}", u64::MAX),
+        format!("{{\"seq\":{}}}\nbroken\nbroken\n", u64::MAX - 1),
+    ] {
+        fs::write(&file, &text).unwrap();
+        let error = journal.append(&json!({}), LONG).unwrap_err().to_string();
+        assert!(error.contains("j.ndjson") && error.contains("a person must"), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), text.trim_end());
+    }
+    fs::write(&file, format!("{{\"seq\":{}}}\n", u64::MAX - 1)).unwrap();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), u64::MAX);
+}
+
+#[test]
+fn zeros_at_the_end_hold_nothing_and_are_cut_off() {
+    let Place { dir, store } = place();
+    let journal = journal(&store);
+    journal.append(&json!({"text": "one"}), LONG).unwrap();
+    let file = dir.path().join("agent-state/j.ndjson");
+    let whole = fs::read(&file).unwrap();
+    let zeros = vec![0; 100_000];
+    for content in [&whole[..], &whole[..whole.len() - 1]] {
+        fs::write(&file, [content, &zeros].concat()).unwrap();
+        assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
+        assert_eq!(fs::read(&file).unwrap(), [&whole[..], b"{\"seq\":2}\n"].concat());
+    }
+    assert!(!dir.path().join("agent-state/j.ndjson.torn").exists());
+    fs::write(&file, [&whole[..], b"{\"se", &zeros].concat()).unwrap();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
+    assert_eq!(
+        fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap(),
+        b"{\"se\n"
+    );
+}
+
+#[test]
+fn a_record_that_would_be_taken_for_torn_is_refused() {
+    let Place { dir, store } = place();
+    let text = "x".repeat(usize::try_from(journal::LONGEST_RECORD).unwrap());
+    let error = journal(&store).append(&json!({ "text": text }), LONG).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Common(CommonFailure::TooLarge { .. })),
+        "{error}"
+    );
+    assert!(fs::read(dir.path().join("agent-state/j.ndjson")).unwrap().is_empty());
+}
+
+/// The most memory that this process ever had, in KiB.
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "started by another test, in a process of its own"]
+fn child_mends_a_large_end() {
+    let Some(dir) = child_dir() else { return };
+    let journal = journal(&store_at(&dir));
+    let before = peak_memory();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
+    let grown = peak_memory() - before;
+    assert!(grown < 16 * 1024, "{grown} KiB");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_large_end_is_mended_in_little_memory() {
+    let Place { dir, store } = place();
+    journal(&store).append(&json!({}), LONG).unwrap();
+    let file = dir.path().join("agent-state/j.ndjson");
+    let whole = fs::read(&file).unwrap();
+    let torn = "y".repeat(32 << 20);
+    fs::write(&file, [&whole, torn.as_bytes()].concat()).unwrap();
+    let zeros = fs::OpenOptions::new().write(true).open(&file).unwrap();
+    zeros.set_len(128 << 20).unwrap();
+    assert!(
+        child("child_mends_a_large_end", dir.path(), 0)
+            .wait()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(fs::read(&file).unwrap(), [&whole[..], b"{\"seq\":2}\n"].concat());
+    let kept = fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap();
+    assert!(
+        kept.strip_suffix(b"\n") == Some(torn.as_bytes()),
+        "nothing is thrown away"
+    );
+}
+
 fn busy(error: StoreError) -> Option<String> {
     match error {
         StoreError::Common(CommonFailure::Busy { holder, .. }) => holder,
