@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use devloop_contract::{InternalError, Refusal, Tool};
 use devloop_core::sandbox::Sandbox;
-use devloop_core::store::{Store, clock};
+use devloop_core::store::{Lock, Store, StoreError, Wait, clock};
 use devloop_generated::Event;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -109,6 +109,17 @@ impl Context {
     /// Whether the caller no longer wants the result. A handler asks between steps and never stops inside a write.
     pub fn cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
+    }
+
+    /// Takes the lock `name` of the project, waiting as long as the settings say and no longer than the caller wants the
+    /// result. Blocks: use it inside [`blocking`](Self::blocking).
+    ///
+    /// # Errors
+    /// `busy` with the holder, a cancelled call, a refused path, or an error of the system.
+    pub fn lock(&self, name: &str) -> Result<Lock, StoreError> {
+        let cancelled = || self.cancelled();
+        let wait = Wait::at_most(self.inner.project.config.lock_wait).unless(&cancelled);
+        self.inner.store.lock(name, wait)
     }
 
     /// Tells the caller how far a long call is; nothing happens when it did not ask.

@@ -187,6 +187,7 @@ impl Session {
                     hint: Some(hint),
                 }
             }
+            Err(ErasedRefusal::Tool(ToolError::Cancelled)) => CallOutcome::Cancelled,
             Err(ErasedRefusal::Tool(ToolError::Internal(error))) => self.escalate(tool, &error),
         }
     }

@@ -25,6 +25,8 @@ pub enum ToolError {
         /// What about the path was refused, beyond the fixed text; for the hint.
         cause: Option<String>,
     },
+    /// The caller no longer wanted the result, and the handler stopped before it wrote anything.
+    Cancelled,
     /// A bug or a broken environment; nothing the agent can mend.
     Internal(InternalError),
 }
@@ -42,6 +44,7 @@ impl fmt::Display for ToolError {
             Self::Validation(error) => error.fmt(f),
             // The wording is fixed by the source document: no space after the colon.
             Self::Sandbox { path, agent, .. } => write!(f, "Sandbox violation:{agent} tried to write {path}"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Internal(error) => error.fmt(f),
         }
     }
@@ -51,7 +54,7 @@ impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Internal(error) => error.source(),
-            Self::Validation(_) | Self::Sandbox { .. } => None,
+            Self::Validation(_) | Self::Sandbox { .. } | Self::Cancelled => None,
         }
     }
 }

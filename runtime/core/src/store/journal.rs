@@ -63,7 +63,7 @@ impl Journal {
         let Value::Object(fields) = serde_json::to_value(record).map_err(StoreError::Serialize)? else {
             return Err(not_an_object());
         };
-        let _lock = lock::acquire(&self.store, &self.lock, wait)?;
+        let _lock = lock::acquire(&self.store, &self.lock, wait.into())?;
         let file = self.store.named(self.store.project().open_update(&self.path))?;
         let last = self.mend(&file)?;
         let seq = last.checked_add(1).ok_or_else(|| self.no_number_left())?;

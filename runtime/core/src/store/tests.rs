@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use devloop_contract::CommonFailure;
 use devloop_contract::glob::Pattern;
@@ -317,6 +318,82 @@ fn a_waiter_is_told_who_holds_the_lock_and_gets_it_when_the_holder_dies() {
         dir.path().join("agent-state/.locks/todo.lock").exists(),
         "the file stays"
     );
+}
+
+/// Holds a lock as a process would that has not noted itself yet, or cannot; with a note of somebody else's.
+fn hold_with_note(dir: &Path, note: &str) -> fs::File {
+    let locks = dir.join("agent-state/.locks");
+    fs::create_dir_all(&locks).unwrap();
+    fs::write(locks.join("todo.lock"), note).unwrap();
+    let file = fs::File::open(locks.join("todo.lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+#[test]
+fn only_a_holder_that_is_there_is_named() {
+    let Place { dir, store } = place();
+    let waiter = || busy(store.lock("todo", Duration::from_millis(2)).unwrap_err());
+    let note = |pid: u32, began: Value| json!({"pid": pid, "began": began, "agent": "pm", "since": "then"}).to_string();
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let me = std::process::id();
+    // Ended; never a process; the number of this one, given to another before; no note at all.
+    for text in [
+        note(ended.id(), Value::Null),
+        note(u32::MAX, Value::Null),
+        note(me, json!(1)),
+        "{\"pid\":".to_owned(),
+        String::new(),
+    ] {
+        let _file = hold_with_note(dir.path(), &text);
+        assert_eq!(waiter(), None, "{text}");
+    }
+    let _file = hold_with_note(dir.path(), &note(me, Value::Null));
+    assert_eq!(waiter(), Some(format!("pm (process {me}) since then")));
+}
+
+#[test]
+fn who_let_go_of_a_lock_is_not_named() {
+    let Place { dir, store } = place();
+    drop(store.lock("todo", LONG).unwrap());
+    let file = fs::File::open(dir.path().join("agent-state/.locks/todo.lock")).unwrap();
+    file.lock().unwrap();
+    assert_eq!(busy(store.lock("todo", Duration::ZERO).unwrap_err()), None);
+}
+
+#[test]
+fn a_wait_ends_when_it_is_called_off() {
+    let Place { dir, store } = place();
+    let off = AtomicBool::new(false);
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let cancelled = || {
+        asked.fetch_add(1, Ordering::SeqCst);
+        off.load(Ordering::SeqCst)
+    };
+    let take = || store.lock("todo", Wait::at_most(Duration::from_hours(1)).unless(&cancelled));
+    let call_off_a_waiter = || {
+        off.store(false, Ordering::SeqCst);
+        asked.store(0, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(take);
+            while asked.load(Ordering::SeqCst) < 2 {
+                std::thread::yield_now();
+            }
+            off.store(true, Ordering::SeqCst);
+            assert!(matches!(waiter.join().unwrap(), Err(StoreError::Cancelled)));
+        });
+    };
+    // Behind another of this process, and behind another process.
+    let lock = store.lock("todo", LONG).unwrap();
+    call_off_a_waiter();
+    drop(lock);
+    let file = hold_with_note(dir.path(), "");
+    call_off_a_waiter();
+    drop(file);
+    // Nor is a free lock taken for somebody who called it off, or kept.
+    assert!(matches!(take(), Err(StoreError::Cancelled)));
+    store.lock("todo", Duration::ZERO).unwrap();
 }
 
 #[test]
