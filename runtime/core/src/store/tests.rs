@@ -495,6 +495,26 @@ fn a_corrupt_state_file_is_set_aside_and_never_lost() {
 }
 
 #[test]
+fn a_state_file_that_is_too_large_is_set_aside_too() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/pm-todo.json");
+    store.write_state(&path, &json!([])).unwrap();
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path().join(path.as_str()))
+        .unwrap();
+    file.set_len(state::LARGEST_STATE + 1).unwrap();
+    let error = store.read_state::<Value>(&path).unwrap_err();
+    let StoreError::Common(CommonFailure::StateCorrupt { kept_as, problem, .. }) = error else {
+        panic!("{error}")
+    };
+    assert!(problem.contains("16777217 bytes"), "{problem}");
+    let kept = fs::metadata(dir.path().join(kept_as)).unwrap();
+    assert_eq!(kept.len(), state::LARGEST_STATE + 1);
+    assert_eq!(store.read_state::<Value>(&path).unwrap(), None);
+}
+
+#[test]
 fn the_history_keeps_the_newest() {
     let Place { dir, store } = place();
     assert_eq!(store.prune_history("pm-todo.", 2).unwrap(), 0);
