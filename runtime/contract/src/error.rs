@@ -24,6 +24,8 @@ pub enum ToolError {
         agent: String,
         /// What about the path was refused, beyond the fixed text; for the hint.
         cause: Option<String>,
+        /// Whether other paths would do.
+        ground: Ground,
     },
     /// The caller no longer wanted the result, and the handler stopped before it wrote anything.
     Cancelled,
@@ -69,6 +71,15 @@ impl From<InternalError> for ToolError {
     fn from(error: InternalError) -> Self {
         Self::Internal(error)
     }
+}
+
+/// On which ground a path is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// The agent may not touch the path; what it may touch is worth saying.
+    Permission,
+    /// The agent might, but what lies there must not be touched, whoever asks.
+    Obstacle,
 }
 
 /// One thing that is wrong with an input.
@@ -233,6 +244,7 @@ mod tests {
             path: "units/x".into(),
             agent: "pm".into(),
             cause: None,
+            ground: Ground::Permission,
         };
         assert_eq!(error.to_string(), "Sandbox violation:pm tried to write units/x");
     }

@@ -153,7 +153,6 @@ impl ProjectDir {
         &self.path
     }
 
-    /// Reads a file; `None` when nothing is there. 3 system calls and one per 8 KiB and more.
     /// How paths are resolved here, in words.
     pub fn resolution(&self) -> &'static str {
         if self.kernel_resolves {
@@ -163,6 +162,7 @@ impl ProjectDir {
         }
     }
 
+    /// Reads a file; `None` when nothing is there. 3 system calls and one per 8 KiB and more.
     pub(crate) fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
         let fd = match self.open_file(path, OFlags::RDONLY) {
             Ok(fd) => fd,
@@ -401,7 +401,7 @@ impl ProjectDir {
             return Err(match error.kind() {
                 io::ErrorKind::AlreadyExists => exists(path),
                 // A directory took the name since it was looked at.
-                io::ErrorKind::IsADirectory => FsError::denied(path, NOT_REGULAR),
+                io::ErrorKind::IsADirectory => FsError::obstructed(path, NOT_REGULAR),
                 _ => fail(error),
             });
         }
@@ -422,10 +422,10 @@ impl ProjectDir {
                     let stat = regular(op, path, &fd)?;
                     if links_of(&stat) != 1 {
                         let cause = format!(
-                            "the file has {} names (hard links), so that a write here would change it elsewhere; replace it instead",
+                            "the file has {} names (hard links), so that a write here would change it elsewhere; a person must put a copy in its place",
                             links_of(&stat)
                         );
-                        return Err(FsError::denied(path, cause));
+                        return Err(FsError::obstructed(path, cause));
                     }
                     return Ok(File::from(fd));
                 }
@@ -538,13 +538,13 @@ impl ProjectDir {
                 return FsError::Missing { path: path.to_string() };
             }
             Errno::XDEV => return FsError::denied(path, "the path leads out of the project directory"),
-            Errno::ISDIR | Errno::NXIO => return FsError::denied(path, NOT_REGULAR),
+            Errno::ISDIR | Errno::NXIO => return FsError::obstructed(path, NOT_REGULAR),
             Errno::LOOP | Errno::NOTDIR => {}
             error => return FsError::io(op, path.as_str(), error),
         }
         let mut at = String::new();
         let Ok(mut dir) = self.open_dir(None) else {
-            return FsError::denied(path, LINK_SOMEWHERE);
+            return FsError::obstructed(path, LINK_SOMEWHERE);
         };
         for segment in path.segments() {
             if !at.is_empty() {
@@ -552,13 +552,13 @@ impl ProjectDir {
             }
             at.push_str(segment);
             match rustix::fs::statat(&dir, segment, AtFlags::SYMLINK_NOFOLLOW).map(|stat| kind_of(&stat)) {
-                Ok(EntryKind::Symlink) => return FsError::denied(path, link_at(&at)),
+                Ok(EntryKind::Symlink) => return FsError::obstructed(path, link_at(&at)),
                 Ok(EntryKind::Directory) => {}
                 // On the way to something else a plain file is in the way: nothing can exist below it.
                 Ok(_) if at.len() < path.as_str().len() && matches!(op, "read" | "look at" | "remove") => {
                     return FsError::Missing { path: path.to_string() };
                 }
-                Ok(_) => return FsError::denied(path, format!("`{at}` is not a directory; choose another path")),
+                Ok(_) => return FsError::obstructed(path, not_a_directory(&at)),
                 Err(_) => break,
             }
             let Ok(next) = rustix::fs::openat(&dir, segment, DIRECTORY, Mode::empty()) else {
@@ -567,15 +567,27 @@ impl ProjectDir {
             dir = next;
         }
         // It has changed since. Whatever it was, it was refused.
-        FsError::denied(path, LINK_SOMEWHERE)
+        FsError::obstructed(path, LINK_SOMEWHERE)
     }
 }
 
-const NOT_REGULAR: &str = "what lies there is not a regular file; choose another path";
-const LINK_SOMEWHERE: &str = "a symbolic link is in the path; tools follow none, so name the real place";
+// An agent can act on these only where it chose the path itself; whether it did is not known here.
+const NOT_REGULAR: &str =
+    "what lies there is not a regular file; give another path if it is yours to choose, else a person must remove it";
+const LINK_SOMEWHERE: &str = "a symbolic link is in the path, and tools follow none; give the real place if the path is \
+     yours to choose, else a person must put the real directory there";
 
 fn link_at(at: &str) -> String {
-    format!("`{at}` is a symbolic link; tools follow none, so name the real place")
+    format!(
+        "`{at}` is a symbolic link, and tools follow none; give the real place if the path is yours to choose, else a \
+         person must put the real file or directory there"
+    )
+}
+
+fn not_a_directory(at: &str) -> String {
+    format!(
+        "`{at}` is not a directory; give another path if it is yours to choose, else a person must move `{at}` away"
+    )
 }
 
 fn exists(path: &RelPath) -> FsError {
@@ -654,8 +666,8 @@ fn regular(op: &'static str, path: &RelPath, fd: &impl AsFd) -> Result<Stat, FsE
 fn refuse_irregular(path: &RelPath, stat: &Stat) -> Result<(), FsError> {
     match kind_of(stat) {
         EntryKind::File => Ok(()),
-        EntryKind::Symlink => Err(FsError::denied(path, link_at(path.as_str()))),
-        EntryKind::Directory | EntryKind::Other => Err(FsError::denied(path, NOT_REGULAR)),
+        EntryKind::Symlink => Err(FsError::obstructed(path, link_at(path.as_str()))),
+        EntryKind::Directory | EntryKind::Other => Err(FsError::obstructed(path, NOT_REGULAR)),
     }
 }
 
@@ -669,9 +681,11 @@ fn refuse_twin(dir: BorrowedFd<'_>, path: &RelPath, name: &str) -> Result<(), Fs
             && other != name
             && fold(other) == folded
         {
-            let cause =
-                format!("`{other}` exists and differs from `{name}` only in case or Unicode form; use that spelling");
-            return Err(FsError::denied(path, cause));
+            let cause = format!(
+                "`{other}` exists and differs from `{name}` only in case or Unicode form; use that spelling if the path \
+                 is yours to choose, else a person must rename it to `{name}`"
+            );
+            return Err(FsError::obstructed(path, cause));
         }
     }
     Ok(())
