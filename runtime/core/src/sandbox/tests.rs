@@ -395,6 +395,58 @@ fn a_twin_is_refused_with_the_spelling_that_exists() {
     }
 }
 
+#[test]
+fn what_a_crash_left_behind_is_removed() {
+    let (dir, sandbox) = fresh(Resolution::Automatic);
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let (ended, me) = (ended.id(), std::process::id());
+    let state = dir.path().join("agent-state");
+    fs::create_dir(&state).unwrap();
+    let plant = |name: String, minutes: u64| {
+        let file = fs::File::create(state.join(&name)).unwrap();
+        let then = std::time::SystemTime::now() - std::time::Duration::from_mins(minutes);
+        file.set_modified(then).unwrap();
+        name
+    };
+    let gone = [
+        plant(format!(".devloop-tmp-{ended}-a"), 2),
+        plant(format!(".devloop-tmp-{me}-days"), 25 * 60),
+    ];
+    let mut kept = vec![
+        plant(format!(".devloop-tmp-{ended}-young"), 0),
+        plant(format!(".devloop-tmp-{me}-slow"), 2),
+        plant(".devloop-tmp-notes".to_owned(), 25 * 60),
+        plant(".devloop-tmp-x-y".to_owned(), 25 * 60),
+        plant(format!("x.devloop-tmp-{ended}-a"), 25 * 60),
+        "new".to_owned(),
+    ];
+    let directory = format!(".devloop-tmp-{ended}-dir");
+    fs::create_dir(state.join(&directory)).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(48);
+    let opened = fs::File::open(state.join(&directory)).unwrap();
+    opened.set_modified(long_ago).unwrap();
+    kept.push(directory);
+    kept.sort();
+    let names = || {
+        let entries = fs::read_dir(&state).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    sandbox.replace(&rel("agent-state/new"), b"").unwrap();
+    assert_eq!(names(), kept, "{gone:?} had to go");
+    // Looked for once, so that each further write costs nothing.
+    let late = plant(format!(".devloop-tmp-{ended}-late"), 2);
+    sandbox.replace(&rel("agent-state/new"), b"").unwrap();
+    assert!(names().contains(&late));
+    let next = sandbox_at(dir.path(), Resolution::Automatic, &["**"]);
+    next.replace(&rel("agent-state/new"), b"").unwrap();
+    assert_eq!(names(), kept);
+}
+
 /// Runs in a mount namespace of its own, started by the test below.
 #[test]
 #[ignore = "started by the next test on a tiny file system"]
