@@ -304,6 +304,8 @@ pub(super) struct Connection {
     pub(super) stop: CancellationToken,
     /// Cancelled when the input has ended and nothing more will be answered.
     pub(super) ended: CancellationToken,
+    /// What broke the input or the output.
+    fault: Mutex<Option<String>>,
 }
 
 impl Connection {
@@ -314,7 +316,18 @@ impl Connection {
             in_flight: Arc::default(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
+            fault: Mutex::default(),
         })
+    }
+
+    /// Notes what broke the input or the output; the first is kept.
+    pub(super) fn fault(&self, what: String) {
+        lock(&self.fault).get_or_insert(what);
+    }
+
+    /// What broke the input or the output.
+    pub(super) fn take_fault(&self) -> Option<String> {
+        lock(&self.fault).take()
     }
 }
 

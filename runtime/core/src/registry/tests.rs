@@ -65,6 +65,18 @@ fn a_refusal_names_place_and_reason_and_shows_an_example() {
 }
 
 #[test]
+fn a_blank_text_is_told_what_it_lacks() {
+    let tool = compiled(TODOLIST);
+    let error = refused(&tool, json!({"items": [{"id": "step-001", "description": " \t"}]}));
+    assert!(
+        error
+            .to_string()
+            .starts_with("items[0].description: it must contain a character that is not white space\n"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_was_sent_is_kept_beside_what_was_built() {
     let tool = compiled(TODOLIST);
     let sent = json!({"wait_for_previous": false, "items": r#"[{"id":"step-001","description":"x"}]"#});

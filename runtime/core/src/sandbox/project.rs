@@ -174,8 +174,12 @@ impl ProjectDir {
         }
     }
 
-    /// Reads a file; `None` when nothing is there. 3 system calls and one per 8 KiB and more.
-    pub(crate) fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
+    /// Reads a regular file of at most `limit` bytes; `None` when nothing is there. It asks no patterns: handlers read
+    /// through the [`Sandbox`](super::Sandbox). 3 system calls and one per 8 KiB and more.
+    ///
+    /// # Errors
+    /// A link or something that is no file, too many bytes, or an error of the system.
+    pub fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
         let fd = match self.open_file(path, OFlags::RDONLY) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
