@@ -22,7 +22,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::framing::{Frame, Refused};
+use super::framing::{Frame, Refused, WireError};
 
 /// Above this many bytes of unread answers no further frame is taken in and progress is not reported, so that a client
 /// that does not read cannot fill the memory.
@@ -456,7 +456,13 @@ impl FrameTransport {
     }
 
     fn refuse(&self, refused: &Refused) {
-        tracing::warn!(id = %refused.id, code = refused.error.code, "refused a frame: {}", refused.error.message);
+        let (id, WireError { code, message }) = (&refused.id, &refused.error);
+        if *code == ErrorCode::METHOD_NOT_FOUND.0 {
+            // Clients ask in this way what a server can.
+            tracing::info!(%id, code, "refused a frame: {message}");
+        } else {
+            tracing::warn!(%id, code, "refused a frame: {message}");
+        }
         self.connection.outbox.push(refused);
     }
 
