@@ -187,7 +187,7 @@ fn too_large(bytes: u64) -> String {
 fn read_projects(project: &ProjectDir) -> Result<Option<Vec<u8>>, String> {
     let path = RelPath::parse(FILE_NAME).map_err(|problem| problem.to_string())?;
     project.read(&path, LARGEST_FILE).map_err(|error| match error {
-        FsError::Denied { .. } => {
+        FsError::Denied { .. } | FsError::Obstructed { .. } => {
             "it must be a regular file; a link, a directory, a pipe or a device is not read".to_owned()
         }
         FsError::TooLarge { bytes, .. } => too_large(bytes),

@@ -127,6 +127,8 @@ impl fmt::Display for FsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied { path, agent, cause } => write!(f, "{agent} may not touch `{path}`: {cause}"),
+            // The machinery reads for nobody in particular.
+            Self::Obstructed { path, agent, cause } if agent.is_empty() => write!(f, "`{path}`: {cause}"),
             Self::Obstructed { path, agent, cause } => write!(f, "{agent} cannot use `{path}`: {cause}"),
             Self::Undeclared { path, spec } => write!(
                 f,
