@@ -33,7 +33,12 @@ struct Inner {
     tool_use_id: String,
     cancel: CancellationToken,
     progress: Option<mpsc::UnboundedSender<Progress>>,
+    may_block: Option<MayBlock>,
 }
+
+/// Says that the thread on which a handler runs waits for nobody else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MayBlock;
 
 /// How bad a log line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,7 @@ impl Context {
         tool_use_id: String,
         cancel: CancellationToken,
         progress: Option<mpsc::UnboundedSender<Progress>>,
+        may_block: Option<MayBlock>,
     ) -> Self {
         let store = Store::new(sandbox, Arc::clone(&project.clock));
         Self {
@@ -66,6 +72,7 @@ impl Context {
                 tool_use_id,
                 cancel,
                 progress,
+                may_block,
             }),
         }
     }
@@ -142,7 +149,7 @@ impl Context {
         }
     }
 
-    /// Runs file work on a thread that may block. The work runs to its end even when the caller cancels: a write is never
+    /// Runs file work on a thread that may block: this one, when the call has it to itself. The work runs to its end even when the caller cancels: a write is never
     /// dropped half-way.
     ///
     /// # Errors
@@ -153,6 +160,9 @@ impl Context {
         F: Send + 'static,
         W: FnOnce(&Self) -> Result<T, Refusal<F>> + Send + 'static,
     {
+        if self.inner.may_block.is_some() {
+            return work(self);
+        }
         let context = self.clone();
         match tokio::task::spawn_blocking(move || work(&context)).await {
             Ok(result) => result,

@@ -17,3 +17,4 @@ mod patient;
 pub mod project;
 pub mod projection;
 pub mod session;
+mod turns;
