@@ -63,7 +63,8 @@ pub struct Tool {
     pub bind: &'static str,
     /// What the schema cannot say.
     pub rules: &'static [Rule],
-    /// JSON Pointers of the input fields that hold project-relative paths; `*` stands for every array index.
+    /// JSON Pointers of the input fields that hold project-relative paths, bound ones included; `*` stands for every
+    /// array index.
     pub path_fields: &'static [&'static str],
     /// What a call touches.
     pub effects: Effects,
