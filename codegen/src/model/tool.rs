@@ -128,6 +128,10 @@ pub struct FaceSpec {
     /// Optional input fields that this tool requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<String>,
+    /// Example calls of this tool, without what it binds. Default: those of the handler that fit it, of which there must
+    /// be one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<ExampleSpec>,
 }
 
 /// A permission class.

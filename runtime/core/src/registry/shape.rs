@@ -163,6 +163,13 @@ impl Shape {
                     return Ok(());
                 }
                 (Kind::Array(items), Some(step)) if step == "*" => &mut items.shape,
+                (
+                    Kind::Object(Fields {
+                        extra: Extra::Each(each),
+                        ..
+                    }),
+                    Some(step),
+                ) if step == "*" => each,
                 (Kind::Object(fields), Some(step)) if fields.get(step).is_some() => {
                     let property = fields.properties.iter_mut().find(|property| property.name == *step);
                     &mut property.expect("it was found one line above").shape

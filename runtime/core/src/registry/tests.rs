@@ -227,8 +227,9 @@ fn path_fields_follow_the_path_rule() {
         input_schema: r#"{"type":"object","additionalProperties":false,"properties":{
             "files":{"type":"array","items":{"type":"object","additionalProperties":false,"properties":{
                 "path":{"type":"string"},"text":{"type":"string"}}}},
+            "by":{"type":"object","additionalProperties":{"type":"string"}},
             "to":{"type":"string","minLength":1}}}"#,
-        path_fields: &["/files/*/path", "/to"],
+        path_fields: &["/files/*/path", "/by/*", "/to"],
         affected_paths: &["/files/*/path", "/to"],
         ..TODOLIST
     });
@@ -247,6 +248,8 @@ fn path_fields_follow_the_path_rule() {
         (2, "files[0].path", "to")
     );
     assert!(error.problems[0].reason.contains("absolute"));
+    let error = refused(&tool, json!({"by": {"x": "a", "y": "/b"}}));
+    assert_eq!((error.total, &*error.problems[0].field), (1, "by.y"));
 }
 
 #[test]
