@@ -49,7 +49,7 @@ fn read_all(dir: &Path, report: &mut Report) -> Option<Specs> {
             ("tools", true) => tools = reader.tools(&root, entry),
             ("agents", true) => agents = reader.agents(&root, entry),
             ("types.yaml" | "events.yaml" | "README.md", false) => {}
-            (name, false) if name.ends_with(".schema.json") => {}
+            ("tool.schema.json" | "agent.schema.json" | "types.schema.json" | "events.schema.json", false) => {}
             _ => reader.stray(
                 &root,
                 entry,
