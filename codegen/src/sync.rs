@@ -5,7 +5,7 @@
 //! Leaves out printing and the command line.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
@@ -179,9 +179,10 @@ fn has_generated_form(path: &str) -> bool {
     if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
         return false;
     }
+    let extension = Path::new(path).extension().and_then(OsStr::to_str);
     match segments.as_slice() {
-        ["generated", "snapshot", .., name] => name.ends_with(".rs"),
-        ["generated", "schemas", name] | ["generated", "schemas", "tools", name] => name.ends_with(".json"),
+        ["generated", "snapshot", _, ..] => extension == Some("rs"),
+        ["generated", "schemas", _] | ["generated", "schemas", "tools", _] => extension == Some("json"),
         ["generated", "agents", name] => *name == "_registry.json",
         ["generated", "agents", _, name] => *name == "tools.json",
         ["runtime", "src", "handlers", "mod.rs"] | ["runtime", "src", "handlers", _, "mod.rs"] => true,

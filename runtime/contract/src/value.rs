@@ -41,9 +41,9 @@ fn whole(number: &Number) -> Option<i128> {
     let float = number.as_f64()?;
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the float is whole and within the range: the cast is exact"
+        reason = "what is not whole or not within the range is thrown away; else the cast is exact"
     )]
-    (float.fract() == 0.0 && float.abs() < 2_f64.powi(120)).then(|| float as i128)
+    (float.fract() == 0.0 && float.abs() < 2_f64.powi(120)).then_some(float as i128)
 }
 
 #[cfg(test)]
