@@ -475,9 +475,11 @@ fn the_catalogue_has_four_forms_and_totals() {
 
 #[test]
 fn agents_and_a_tool_can_be_looked_at() {
-    assert_eq!(stdout(&devloop(&["agents"])).lines().count(), 6);
     let agents: Value = answer(&devloop(&["agents", "--format", "json"]));
-    assert_eq!(agents["agents"][0]["id"], "devloop-pm");
+    let agents = agents["agents"].as_array().unwrap();
+    // Anybody may add one.
+    assert!(agents.len() >= 6 && agents.iter().any(|agent| agent["id"] == "devloop-pm"));
+    assert_eq!(stdout(&devloop(&["agents"])).lines().count(), agents.len());
     let shown = stdout(&devloop(&["show", "write_todolist"]));
     for text in [
         "Writes this agent's whole todo list",

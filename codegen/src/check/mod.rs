@@ -8,6 +8,7 @@ mod examples;
 mod faces;
 mod forms;
 mod names;
+mod path_values;
 mod paths;
 mod policy;
 mod references;
@@ -29,5 +30,6 @@ pub(crate) fn run(specs: &Specs, report: &mut Report) {
     references::check(specs, report);
     paths::check(specs, report);
     policy::check(specs, report);
+    path_values::check(specs, report);
     examples::check(specs, &schemas, report);
 }
