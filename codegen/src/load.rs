@@ -294,8 +294,9 @@ impl Reader<'_> {
         let bytes = match fs::read(folder.dir.join(name)) {
             Ok(bytes) => bytes,
             Err(error) => {
+                let help = "make it a file that you may read, or remove it".to_owned();
                 self.report
-                    .file(&path, format!("the file cannot be read: {error}"), None);
+                    .file(&path, format!("the file cannot be read: {error}"), help);
                 return None;
             }
         };

@@ -96,6 +96,7 @@ const NEVER_SHOWN: &[&str] = &[
     "the folder `{}` cannot be read: {error}",
     "the name {} is not UTF-8",
     "the file cannot be read: {error}",
+    "make it a file that you may read, or remove it",
     // Shown by a test of `yaml`; the file would be large.
     "too many values",
     "a file may have 100,000",
@@ -137,7 +138,8 @@ fn files_that_the_system_does_not_give_are_errors() {
     std::os::unix::fs::symlink("nowhere", dir.path().join("tools/notes/note_list.yaml")).unwrap();
     let errors = load(dir.path()).unwrap_err().to_string();
     let expected = "specs/tools/notes: the name caf\u{fffd}.yaml is not UTF-8\n  help: rename it\n\
-                    specs/tools/notes/note_list.yaml: the file cannot be read: No such file or directory (os error 2)";
+                    specs/tools/notes/note_list.yaml: the file cannot be read: No such file or directory (os error 2)\n  \
+                    help: make it a file that you may read, or remove it";
     assert_eq!(errors, expected);
 }
 

@@ -1,7 +1,8 @@
 //! Judging specs that could be read.
 //!
 //! Answers for running every family of checks, in order. Each family is one room; what they share stands in rooms below
-//! them, so that none needs another one's inside: the forms of names (`forms`) and values against schemas (`values`).
+//! them, so that none needs another one's inside: the forms of names (`forms`), values against schemas (`values`), paths among
+//! values (`rel_paths`).
 //! Leaves out reading (`load`, `decode`).
 
 mod examples;
@@ -11,6 +12,7 @@ mod names;
 mod paths;
 mod policy;
 mod references;
+mod rel_paths;
 mod schemas;
 mod texts;
 mod values;
@@ -30,4 +32,5 @@ pub(crate) fn run(specs: &Specs, report: &mut Report) {
     paths::check(specs, report);
     policy::check(specs, report);
     examples::check(specs, &schemas, report);
+    rel_paths::check(specs, report);
 }

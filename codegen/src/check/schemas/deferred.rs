@@ -5,7 +5,8 @@
 use serde_json::{Value, json};
 
 use super::subset::Role;
-use crate::check::values::{compile, reason};
+use crate::check::rel_paths;
+use crate::check::values::{advice, compile, reason};
 use crate::model::{Schema, TypesSpec};
 use crate::pointer::child;
 use crate::report::Report;
@@ -92,13 +93,20 @@ impl Deferred {
             report.key(doc, &child(&pointer, "$ref"), message, help);
         }
         for Preset { pointer, value, schema } in std::mem::take(&mut self.defaults) {
-            let schema = resolve::inline(&schema, types);
-            if let Ok(validator) = compile(&schema)
+            // The type of paths has no reference to itself by which its own default would be known as one.
+            let own = format!("/types/{}/default", rel_paths::REL_PATH);
+            let path = value.as_str().filter(|_| pointer == own);
+            let whole = resolve::inline(&schema, types);
+            if let Ok(validator) = compile(&whole)
                 && let Err(error) = validator.validate(&value)
             {
                 let at = error.instance_path().as_str().to_owned();
                 let message = format!("the default does not fit its own schema: {}", reason(&error));
-                report.value(doc, &format!("{pointer}{at}"), message, None);
+                report.value(doc, &format!("{pointer}{at}"), message, advice(&error));
+            }
+            rel_paths::judge(doc, &pointer, Some(&schema), types, &value, report);
+            if let Some(problem) = path.and_then(rel_paths::problem) {
+                rel_paths::tell(doc, &pointer, &problem, report);
             }
         }
     }

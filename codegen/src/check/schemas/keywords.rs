@@ -169,7 +169,10 @@ pub(super) fn bounds(
                 value.as_f64().is_none().then(|| format!("`{name}` is a number"))
             };
             match fault {
-                Some(fault) => report.value(doc, &word.pointer, fault, None),
+                Some(fault) => {
+                    let help = format!("write such a number, or leave `{name}` out");
+                    report.value(doc, &word.pointer, fault, help);
+                }
                 None => _ = clean.insert(name.into(), value),
             }
         }
@@ -188,7 +191,8 @@ pub(super) fn bounds(
 pub(super) fn words_of_enum(doc: Doc<'_>, words: &BTreeMap<&str, &Word<'_>>, clean: &mut Schema, report: &mut Report) {
     let Some(word) = words.get("enum") else { return };
     let NodeKind::List(items) = &word.node.kind else {
-        report.value(doc, &word.pointer, "`enum` is a list of texts", None);
+        let help = "list the allowed texts".to_owned();
+        report.value(doc, &word.pointer, "`enum` is a list of texts", help);
         return;
     };
     if items.is_empty() {

@@ -130,7 +130,7 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
         Some(PatternFault {
             offset: 0,
             message: format!("the pattern does not compile: {error}"),
-            help: None,
+            help: Some("mend it; a character with a meaning of its own is written with a `\\` before it"),
         })
     };
     if let Err(error) = regress::Regex::with_flags(text, "u") {

@@ -124,9 +124,11 @@ impl<'a> Judge<'a> {
         if let Some(word) = fitting.get("uniqueItems") {
             match &word.node.kind {
                 NodeKind::Scalar(value @ Value::Bool(_)) => _ = clean.insert("uniqueItems".into(), value.clone()),
-                _ => self
-                    .report
-                    .value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", None),
+                _ => {
+                    let help = "write `true`, or leave it out".to_owned();
+                    self.report
+                        .value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", help);
+                }
             }
         }
         if let Some(word) = fitting.get("items") {
@@ -334,7 +336,7 @@ impl<'a> Judge<'a> {
                 doc,
                 &word.pointer,
                 "`additionalProperties` is `true`, `false` or a schema",
-                None,
+                "write `false` where `properties` stand, `{ type: … }` for a map".to_owned(),
             ),
         }
     }
