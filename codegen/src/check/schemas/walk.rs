@@ -12,6 +12,7 @@ use super::deferred::{Closing, Deferred, Preset, Reference};
 use super::keywords;
 use super::patterns::Patterns;
 use super::subset::{At, BESIDE_REF, KEYWORDS, Role, TYPES, Word, instead, sort_keys};
+use crate::check::forms::field_name;
 use crate::check::values::compile;
 use crate::model::{Schema, TypesSpec};
 use crate::pointer::child;
@@ -241,9 +242,18 @@ impl<'a> Judge<'a> {
             if let NodeKind::Map(entries) = &word.node.kind {
                 names = Some(entries.iter().map(|entry| entry.key.as_str()).collect());
                 let mut properties = Map::new();
+                let mut fields: HashMap<String, &str> = HashMap::new();
                 for entry in entries {
                     let below = child(&word.pointer, &entry.key);
-                    keywords::property_name(doc, &entry.key, &below, role, at, self.report);
+                    if let Some(first) = fields.insert(field_name(&entry.key), &entry.key) {
+                        let message = format!(
+                            "the properties `{}` and `{first}` have the same name in Rust",
+                            entry.key
+                        );
+                        self.report.key(doc, &below, message, "rename one of them".to_owned());
+                    } else {
+                        keywords::property_name(doc, &entry.key, &below, role, at, self.report);
+                    }
                     let schema = self.schema(doc, &entry.value, &below, role, At::Property);
                     properties.insert(entry.key.clone(), Value::Object(schema));
                 }
