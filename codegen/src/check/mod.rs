@@ -21,6 +21,7 @@ use crate::report::Report;
 use crate::specs::Specs;
 
 pub(crate) use names::group_name;
+pub(crate) use references::{HOST_EFFECTS, SITES};
 
 /// Runs every check. What a file could not say was replaced by something harmless and marked as broken in `report`.
 pub(crate) fn run(specs: &Specs, report: &mut Report) {

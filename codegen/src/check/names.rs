@@ -68,6 +68,7 @@ fn tools(specs: &Specs, report: &mut Report) {
                 format!("`{}` is no name for a handler", spec.handler),
                 help,
             );
+            report.suspect_form(&spec.handler);
         } else if is_keyword(&spec.handler) {
             let message = format!("`{}` is a keyword of Rust, where a handler is a module", spec.handler);
             report.value(doc, "/handler", message, "rename the handler and its file".to_owned());
@@ -109,6 +110,7 @@ fn tools(specs: &Specs, report: &mut Report) {
             if pointer != "/handler" && !is_snake(name) {
                 let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
                 report.value(doc, &pointer, format!("`{name}` is no name for a tool"), help);
+                report.suspect_form(name);
             } else if let Some(message) = too_long(name) {
                 report.value(doc, &pointer, message, "shorten the name".to_owned());
             }
@@ -190,6 +192,7 @@ fn agents(specs: &Specs, report: &mut Report) {
         } else if !is_kebab(&spec.name) {
             let help = "use lower-case letters, digits and `-`, beginning with a letter".to_owned();
             report.value(doc, "/name", format!("`{}` is no name for an agent", spec.name), help);
+            report.suspect_form(&spec.name);
         } else if let Some((path, place)) = names.get(spec.name.as_str()) {
             let message = format!("there is another agent called `{}`", spec.name);
             report.value(doc, "/name", message, format!("the first is at {}", spot(path, *place)));
@@ -346,6 +349,7 @@ fn shared(specs: &Specs, report: &mut Report) {
                 "write it like `RelPath`".to_owned()
             };
             report.key(doc, &pointer, format!("`{name}` is no name for a type"), help);
+            report.suspect_form(name);
         } else if is_reserved(name) {
             report.key(
                 doc,
@@ -364,6 +368,7 @@ fn shared(specs: &Specs, report: &mut Report) {
         } else {
             let help = "write `subject.event` in lower-case letters: `agent.todolist`".to_owned();
             report.key(doc, &pointer, format!("`{name}` is no name for an event"), help);
+            report.suspect_form(name);
         }
     }
 }

@@ -20,6 +20,13 @@ use crate::yaml::NodeKind;
 /// What the call path adds to every payload.
 const ADDED_TO_EVENTS: &[&str] = &["agent", "call_id", "unit_id", "ts"];
 
+/// Lower and upper bounds.
+pub(super) const BOUNDS: &[(&str, &str)] = &[
+    ("minItems", "maxItems"),
+    ("minLength", "maxLength"),
+    ("minimum", "maximum"),
+];
+
 pub(super) fn description(
     doc: Doc<'_>,
     words: &HashMap<&str, Word<'_>>,
@@ -149,11 +156,7 @@ pub(super) fn bounds(
     clean: &mut Schema,
     report: &mut Report,
 ) {
-    for (low, high) in [
-        ("minItems", "maxItems"),
-        ("minLength", "maxLength"),
-        ("minimum", "maximum"),
-    ] {
+    for &(low, high) in BOUNDS {
         for name in [low, high] {
             let Some(word) = words.get(name) else { continue };
             let value = word.node.to_value();
@@ -285,7 +288,13 @@ pub(super) fn required(
             let help = "declare it under `properties`".to_owned();
             report.value(doc, &at, format!("there is no property `{name}`"), help);
         } else {
-            kept.push(name);
+            // Of a name with a form that it may not have, an example may have either form.
+            let is_whole = names.is_none_or(|names| names.iter().all(|name| is_snake(name)));
+            if is_whole
+                || is_snake(name) && names.is_some_and(|names| !names.iter().any(|other| same_field(other, name)))
+            {
+                kept.push(name);
+            }
             let default = names.and_then(|_| {
                 let properties = words.get("properties")?;
                 let property = properties.node.get(name)?;
@@ -303,6 +312,11 @@ pub(super) fn required(
     if names.is_some() {
         clean.insert("required".into(), json!(kept));
     }
+}
+
+/// Whether two different names are one, but for a form that one of them may not have.
+fn same_field(one: &str, other: &str) -> bool {
+    one != other && !is_snake(one) && parts(one) == parts(other)
 }
 
 /// The words that a variant's name in Rust is made of.
