@@ -208,7 +208,6 @@ impl<'t> Reader<'t> {
         let mut root = None;
         while let Some((event, span)) = self.next()? {
             match event {
-                Event::StreamStart | Event::DocumentEnd | Event::StreamEnd => {}
                 Event::DocumentStart(..) if root.is_some() => {
                     return Err(Fault::new(
                         place(span.start),
@@ -216,7 +215,7 @@ impl<'t> Reader<'t> {
                         "remove the `---`",
                     ));
                 }
-                Event::DocumentStart(..) => {}
+                Event::StreamStart | Event::StreamEnd | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 event => root = Some(self.value(event, span, 1)?),
             }
         }

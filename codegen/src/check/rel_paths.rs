@@ -99,7 +99,7 @@ fn collect(
     };
     match (schema.get("$ref").and_then(Value::as_str), value) {
         (Some(REL_PATH), Value::String(text)) => {
-            found.extend(problem(text).map(|problem| (pointer.to_owned(), problem)))
+            found.extend(problem(text).map(|problem| (pointer.to_owned(), problem)));
         }
         (Some(name), _) => {
             if let Some(shared) = types.types.get(name) {

@@ -123,13 +123,12 @@ impl<'a> Judge<'a> {
         keywords::words_of_enum(doc, &fitting, &mut clean, self.report);
         self.patterns.judge(doc, &fitting, &mut clean, self.report);
         if let Some(word) = fitting.get("uniqueItems") {
-            match &word.node.kind {
-                NodeKind::Scalar(value @ Value::Bool(_)) => _ = clean.insert("uniqueItems".into(), value.clone()),
-                _ => {
-                    let help = "write `true`, or leave it out".to_owned();
-                    self.report
-                        .value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", help);
-                }
+            if let NodeKind::Scalar(value @ Value::Bool(_)) = &word.node.kind {
+                clean.insert("uniqueItems".into(), value.clone());
+            } else {
+                let help = "write `true`, or leave it out".to_owned();
+                self.report
+                    .value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", help);
             }
         }
         if let Some(word) = fitting.get("items") {
@@ -271,10 +270,10 @@ impl<'a> Judge<'a> {
                     }
                     let schema = self.schema(doc, &entry.value, &below, role, At::Property);
                     // Whoever names a misshapen field may mean the form that it should have.
-                    if let Some(meant) = (!is_snake(&entry.key)).then(|| snake_case(&entry.key)) {
-                        if !entries.iter().any(|other| other.key == meant) {
-                            properties.insert(meant, Value::Object(schema.clone()));
-                        }
+                    if let Some(meant) = (!is_snake(&entry.key)).then(|| snake_case(&entry.key))
+                        && !entries.iter().any(|other| other.key == meant)
+                    {
+                        properties.insert(meant, Value::Object(schema.clone()));
                     }
                     properties.insert(entry.key.clone(), Value::Object(schema));
                 }
