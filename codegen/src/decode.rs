@@ -323,7 +323,6 @@ impl<'a> Decoder<'a> {
             (NodeKind::Scalar(Value::Null), _) => {
                 Some("write a value, or leave the key out when it is optional".into())
             }
-            (NodeKind::Scalar(Value::Bool(_) | Value::Number(_)), Form::Text) => Some("put it in quotes".into()),
             (NodeKind::Scalar(Value::String(text)), Form::Flag) => nearest(text, ["true", "false"])
                 .map_or(Some("write `true` or `false`".into()), |near| {
                     Some(format!("did you mean `{near}`?"))
@@ -331,8 +330,20 @@ impl<'a> Decoder<'a> {
             (NodeKind::Scalar(Value::String(text)), Form::List(_)) if !text.contains('\n') => {
                 Some(format!("write a list: `[{text}]`"))
             }
-            (NodeKind::Map(_), Form::Text) => Some("a text with `: ` or ` #` in it needs quotes".into()),
-            _ => None,
+            (NodeKind::Map(_), Form::Text | Form::Words(_)) => {
+                Some("a text with `: ` in it, or that begins with `{`, needs quotes".into())
+            }
+            (NodeKind::List(_), Form::Text | Form::Words(_)) => {
+                Some("write one text; one that begins with `[` needs quotes".into())
+            }
+            (_, Form::Text) => Some("put it in quotes".into()),
+            (_, Form::Words(_)) => Some("write one of these words".into()),
+            (_, Form::Flag) => Some("write `true` or `false`".into()),
+            (_, Form::List(_)) => Some("write each item in a line of its own, after `- `".into()),
+            (_, Form::Map(_) | Form::Fields(_) | Form::OneKey(_) | Form::Portable) => {
+                Some("write each key in a line of its own: `key: value`".into())
+            }
+            (_, Form::Alternatives(_) | Form::Anything) => Some("specs/README.md shows what may stand here".into()),
         };
         self.report.at(self.doc, pointer, node.place, message, help);
         self.stand_in(node, schema, pointer);

@@ -4,13 +4,15 @@
 
 use std::sync::LazyLock;
 
+use devloop_contract::CommonFailure;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::FileMap;
-use crate::model::{AgentSpec, EventsSpec, ToolSpec, TypesSpec};
+use crate::check::{HOST_EFFECTS, SITES};
+use crate::model::{AgentSpec, EventsSpec, PORTABLE, ToolSpec, TypesSpec};
 
 /// The schema of a handler spec.
 pub(crate) static TOOL: LazyLock<Value> = LazyLock::new(schema_of::<ToolSpec>);
@@ -30,8 +32,103 @@ pub fn editor_schemas() -> FileMap {
         ("events", &*EVENTS),
     ]
     .into_iter()
-    .map(|(name, schema)| (format!("specs/{name}.schema.json"), format!("{schema:#}\n")))
+    .map(|(name, schema)| {
+        let schema = sharpened(name, schema);
+        (format!("specs/{name}.schema.json"), format!("{schema:#}\n"))
+    })
     .collect()
+}
+
+const SNAKE: &str = "^[a-z][a-z0-9_]*$";
+const TOOL_NAME: &str = "^[a-z][a-z0-9_]{0,49}$";
+const KEBAB: &str = "^[a-z][a-z0-9-]*$";
+const TAG: &str = "^[a-z0-9][a-z0-9_-]*$";
+const LANGUAGE: &str = "^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$";
+const SEMVER: &str = "^(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)\\.(0|[1-9][0-9]*)(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?\
+                      (\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$";
+
+/// A schema with what the checks say in better words than the decoder would: forms of names, fixed lists of words. So an
+/// editor sees a slip while it is made.
+fn sharpened(name: &str, schema: &Value) -> Value {
+    let pattern = |text: &str| json!({ "pattern": text });
+    let keys = |text: &str| json!({ "propertyNames": { "pattern": text } });
+    let words = |list: &[&str]| json!({ "items": { "enum": list }, "uniqueItems": true });
+    let once = || json!({ "uniqueItems": true });
+    let more: Vec<(&str, Value)> = match name {
+        "tool" => vec![
+            ("/properties/handler", pattern(SNAKE)),
+            ("/properties/timeout", pattern("^0*[1-9][0-9]*(ms|s|m)$")),
+            ("/properties/version", pattern(SEMVER)),
+            ("/properties/category", pattern(TAG)),
+            (
+                "/properties/tags",
+                json!({ "items": { "pattern": TAG }, "uniqueItems": true }),
+            ),
+            ("/properties/failures", keys(SNAKE)),
+            ("/properties/common_failures", words(CommonFailure::CODES)),
+            ("/properties/examples", json!({ "minItems": 1 })),
+            ("/properties/i18n", keys(LANGUAGE)),
+            ("/definitions/FaceSpec/properties/name", pattern(TOOL_NAME)),
+            (
+                "/definitions/FaceSpec/properties/aliases",
+                json!({ "items": { "pattern": TOOL_NAME }, "uniqueItems": true }),
+            ),
+            ("/definitions/FaceSpec/properties/hide", once()),
+            ("/definitions/FaceSpec/properties/require", once()),
+            ("/definitions/EffectsSpec/properties/host", words(HOST_EFFECTS)),
+            ("/definitions/EffectsSpec/properties/events", once()),
+        ],
+        "agent" => vec![
+            ("/properties/id", pattern(KEBAB)),
+            (
+                "/properties/name",
+                json!({ "pattern": KEBAB, "not": { "const": "human" } }),
+            ),
+            ("/properties/i18n", keys(LANGUAGE)),
+            (
+                "/definitions/AgentCli/properties/builtins",
+                json!({ "items": { "minLength": 1 }, "uniqueItems": true }),
+            ),
+            ("/definitions/AgentCli/properties/tools", once()),
+            (
+                "/definitions/AgentCli/properties/host_tools",
+                json!({ "items": { "minLength": 1 }, "uniqueItems": true }),
+            ),
+            ("/definitions/AgentSandbox/properties/env", keys("^[A-Z_][A-Z0-9_]*$")),
+            ("/definitions/AgentSandbox/properties/site", json!({ "enum": SITES })),
+        ],
+        "types" => vec![(
+            "/properties/types",
+            json!({
+                "propertyNames": { "pattern": "^[A-Z][A-Za-z0-9]*$" },
+                "additionalProperties": {
+                    "allOf": [
+                        { "$ref": format!("#/definitions/{PORTABLE}") },
+                        { "anyOf": [{ "required": ["description"] }, { "required": ["$ref"] }] }
+                    ]
+                }
+            }),
+        )],
+        _ => vec![("/properties/events", keys("^[a-z]+(\\.[a-z_]*[a-z][a-z_]*)+$"))],
+    };
+    let mut schema = schema.clone();
+    for (pointer, more) in more {
+        let place = schema.pointer_mut(pointer).expect("a test has every pointer");
+        merge(place, more);
+    }
+    schema
+}
+
+/// Adds keywords to a schema, also inside what both have. A reference gives way to what replaces it.
+fn merge(schema: &mut Value, more: Value) {
+    match (schema, more) {
+        (Value::Object(schema), Value::Object(more)) if !schema.contains_key("$ref") => {
+            for (key, value) in more {
+                merge(schema.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (schema, more) => *schema = more,
+    }
 }
 
 fn schema_of<T: JsonSchema>() -> Value {
@@ -72,5 +169,59 @@ fn without_null(schema: &mut Schema) {
     }
     if map.get("default").is_some_and(Value::is_null) {
         map.shift_remove("default");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOOL_SPEC: &str = include_str!("../tests/errors/base/tools/notes/note_add.yaml");
+    const AGENT_SPEC: &str = include_str!("../tests/errors/base/agents/devloop-runner.yaml");
+    const EVENTS_SPEC: &str = include_str!("../tests/errors/base/events.yaml");
+    const TYPES_SPEC: &str = include_str!("../tests/errors/base/types.yaml");
+
+    /// Whether an editor finds no fault with a spec in which one text stands in place of another.
+    fn is_fine(name: &str, text: &str, from: &str, to: &str) -> bool {
+        assert_eq!(text.matches(from).count(), 1, "{from}");
+        let text = text.replace(from, to);
+        let tree = crate::yaml::parse("specs/x.yaml", &text).unwrap();
+        let schema = serde_json::from_str(&editor_schemas()[&format!("specs/{name}.schema.json")]).unwrap();
+        jsonschema::draft7::is_valid(&schema, &tree.to_value())
+    }
+
+    #[test]
+    fn an_editor_sees_bad_words_and_forms() {
+        for (name, text, from, to) in [
+            ("tool", TOOL_SPEC, "handler: note_add", "handler: note-add"),
+            ("tool", TOOL_SPEC, "name: note_attach", "name: NoteAttach"),
+            ("tool", TOOL_SPEC, "[add_note]", "[add-note]"),
+            ("tool", TOOL_SPEC, "timeout: 5s", "timeout: 5h"),
+            ("tool", TOOL_SPEC, "timeout: 5s", "timeout: 0s"),
+            ("tool", TOOL_SPEC, "version: 1.2.0", "version: '1.2'"),
+            ("tool", TOOL_SPEC, "category: notes", "category: Notes"),
+            ("tool", TOOL_SPEC, "tags: [note, text]", "tags: [note, note]"),
+            ("tool", TOOL_SPEC, "  full: There", "  Full: There"),
+            ("tool", TOOL_SPEC, "[busy]", "[bussy]"),
+            ("tool", TOOL_SPEC, "events: [note.added]", "host: [ports]"),
+            ("tool", TOOL_SPEC, "zh-CN:", "zh_CN:"),
+            (
+                "tool",
+                TOOL_SPEC,
+                "examples:\n  - title: A short note\n    input: { id: note-1, text: Call back }\n    output: { count: 1 }\n  - title: A note on a file\n    input: { id: note-2, text: Look here, file: prd/index.html }\n",
+                "examples: []\n",
+            ),
+            ("agent", AGENT_SPEC, "id: devloop-runner\n", "id: Runner\n"),
+            ("agent", AGENT_SPEC, "name: runner\n", "name: human\n"),
+            ("agent", AGENT_SPEC, "site: sdd", "site: docs"),
+            ("agent", AGENT_SPEC, "[Read, Bash]", "['', Bash]"),
+            ("agent", AGENT_SPEC, "[Read, Bash]", "[Bash, Bash]"),
+            ("events", EVENTS_SPEC, "note.added:", "NoteAdded:"),
+            ("types", TYPES_SPEC, "NoteId:", "noteId:"),
+            ("types", TYPES_SPEC, "    description: The id of a note.\n", ""),
+        ] {
+            assert!(is_fine(name, text, from, from), "{name} as it is");
+            assert!(!is_fine(name, text, from, to), "{name}: {to}");
+        }
     }
 }

@@ -276,6 +276,9 @@ impl Reader<'_> {
         };
         let read = match yaml::parse(&path, &text) {
             Ok(mut tree) => {
+                if let Some(doubt) = yaml::second_reading(&path, &text, &tree) {
+                    self.report.doubt(doubt);
+                }
                 self.report.text(&path, text.clone());
                 decode(&path, &mut tree, schema, self.report).map(|spec| (spec, tree))
             }
@@ -294,11 +297,20 @@ impl Reader<'_> {
 
     fn text(&mut self, folder: &Folder, name: &str) -> Option<String> {
         let path = folder.path_of(name);
-        let bytes = match fs::read(folder.dir.join(name)) {
+        // Reading a pipe would wait for ever.
+        let file = folder.dir.join(name);
+        let is_file = fs::metadata(&file).map(|data| data.is_file());
+        let read = match is_file {
+            Ok(true) => fs::read(&file),
+            Ok(false) => Err(std::io::Error::other("it is no regular file")),
+            Err(error) => Err(error),
+        };
+        let bytes = match read {
             Ok(bytes) => bytes,
             Err(error) => {
+                let help = "make it a file that you may read, or remove it".to_owned();
                 self.report
-                    .file(&path, format!("the file cannot be read: {error}"), None);
+                    .file(&path, format!("the file cannot be read: {error}"), help);
                 return None;
             }
         };
@@ -332,7 +344,10 @@ impl Reader<'_> {
             _ => ("this file does not belong here".to_owned(), expected.to_owned()),
         };
         // It may well declare what others refer to.
-        let text = (!entry.is_dir).then(|| fs::read_to_string(folder.dir.join(&entry.name)).unwrap_or_default());
+        let file = folder.dir.join(&entry.name);
+        let text = fs::metadata(&file)
+            .is_ok_and(|data| data.is_file())
+            .then(|| fs::read_to_string(&file).unwrap_or_default());
         self.report.unread(&path, text);
         self.report.file(&path, message, help);
     }

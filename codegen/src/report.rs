@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::diagnostic::Diagnostic;
 use crate::pointer::ancestors;
 use crate::specs::Doc;
+use crate::suggest::nearest;
 use crate::yaml::{Node, Place};
 
 /// Where errors go. It knows what could not be read, so that nothing is said about the consequences.
 #[derive(Default)]
 pub(crate) struct Report {
     errors: Vec<Diagnostic>,
+    doubts: Vec<Diagnostic>,
     /// The text of each file, by path.
     texts: BTreeMap<String, String>,
     /// By file: JSON Pointers of what was replaced because it could not be read; nothing is said about it.
@@ -24,6 +26,8 @@ pub(crate) struct Report {
     unread: Vec<(String, Option<String>)>,
     /// Names that a mistake hides, such as the stem of a file whose handler is called otherwise.
     suspects: BTreeSet<String>,
+    /// Names that have a form that they may not have.
+    misshapen: Vec<String>,
 }
 
 impl Report {
@@ -131,6 +135,12 @@ impl Report {
         self.suspects.insert(name.to_owned());
     }
 
+    /// Says that a name has a form that it may not have; whoever names something like it most likely means it.
+    pub(crate) fn suspect_form(&mut self, name: &str) {
+        self.suspect(name);
+        self.misshapen.push(name.to_owned());
+    }
+
     /// Says that an agent's short name is in doubt; it is probably a part of the file's name.
     pub(crate) fn suspect_agent(&mut self, stem: &str) {
         self.suspect(stem);
@@ -161,12 +171,23 @@ impl Report {
                     stem == name || stem.ends_with(&format!("-{name}")) || has_word(text, name)
                 })
         };
-        self.suspects.contains(name) || self.unread.iter().any(declares)
+        let squashed = squash(name);
+        let is_meant = |other: &String| squash(other) == squashed || nearest(name, [other.as_str()]).is_some();
+        self.suspects.contains(name) || self.misshapen.iter().any(is_meant) || self.unread.iter().any(declares)
+    }
+
+    /// Reports what counts only when nothing else is wrong: most often something else is, in the same place.
+    pub(crate) fn doubt(&mut self, error: Diagnostic) {
+        self.doubts.push(error);
     }
 
     /// Everything that was reported.
     pub(crate) fn into_errors(self) -> Vec<Diagnostic> {
-        self.errors
+        if self.errors.is_empty() {
+            self.doubts
+        } else {
+            self.errors
+        }
     }
 
     fn mark(&mut self, path: &str, pointer: &str) {
@@ -193,6 +214,14 @@ impl Report {
 /// `path:line:col`.
 pub(crate) fn spot(path: &str, place: Place) -> String {
     format!("{path}:{}:{}", place.line, place.column)
+}
+
+/// A name without what forms of names differ in.
+fn squash(name: &str) -> String {
+    name.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 fn has_word(text: &str, word: &str) -> bool {

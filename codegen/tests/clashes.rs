@@ -126,3 +126,29 @@ fn every_clash_is_told_at_once() {
     let specs = ping("    x: {}\n    y: {}", "    z: {}");
     assert_eq!(generate(&specs).unwrap_err().iter().count(), 3);
 }
+
+#[test]
+fn names_that_differ_in_case_alone_stay_apart() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/constructs/specs");
+    let mut specs = load(&dir).unwrap();
+    let text = serde_json::json!({ "type": "string", "description": "A text." });
+    for name in ["URL", "Url", "IOError"] {
+        let text = text.as_object().unwrap().clone();
+        specs.types.spec.types.insert(name.to_owned(), text);
+    }
+    let (_, event) = specs.events.spec.events.first().unwrap();
+    let event = event.clone();
+    for name in ["note.added", "note.ad_ded", "note.a_b"] {
+        specs.events.spec.events.insert(name.to_owned(), event.clone());
+    }
+    let files = generate(&specs).unwrap();
+    for name in ["URL", "Url", "IOError"] {
+        let item = format!("pub struct {name}(pub String);");
+        assert!(files["generated/snapshot/types.rs"].contains(&item), "{item}");
+    }
+    for name in ["NoteAdded", "NoteAdDed", "NoteAB"] {
+        let text = &files["generated/snapshot/events.rs"];
+        assert!(text.contains(&format!("pub struct {name} {{")), "{name}: {text}");
+        assert!(text.contains(&format!("impl From<{name}> for Event")), "{name}");
+    }
+}

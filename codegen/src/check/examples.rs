@@ -4,7 +4,7 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value, json};
 
 use super::schemas::ToolSchemas;
-use super::values::{compile, reason};
+use super::values::{advice, compile, reason};
 use crate::model::{ExampleSpec, RuleSpec, Schema};
 use crate::pointer::child;
 use crate::report::Report;
@@ -179,7 +179,7 @@ fn judge(
                     format!("the schema requires `{name}`"),
                 );
             }
-            _ => report.value(doc, &format!("{pointer}{at}"), reason(&error), None),
+            _ => report.value(doc, &format!("{pointer}{at}"), reason(&error), advice(&error)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schemas::ToolSchemas;
-use super::values::{compile, reason};
+use super::values::{advice, compile, reason};
 use crate::model::{RequiredIf, RuleSpec, Schema, ToolSpec};
 use crate::pointer::child;
 use crate::report::Report;
@@ -59,13 +59,13 @@ impl Fields<'_> {
             for (name, value) in &face.bind {
                 let pointer = child(&child(&at, "bind"), name);
                 if self.exists(name, &pointer, On::Key, report)
-                    && let Some(fault) = self.misfit(name, value)
+                    && let Some((fault, help)) = self.misfit(name, value)
                 {
                     report.value(
                         self.doc,
                         &pointer,
                         format!("the value does not fit `{name}`: {fault}"),
-                        None,
+                        help,
                     );
                 }
             }
@@ -201,13 +201,13 @@ impl Fields<'_> {
             report.value(self.doc, &child(pointer, "is"), "no value decides", help);
         }
         for (number, value) in rule.is.iter().enumerate() {
-            if let Some(fault) = self.misfit(&rule.when, value) {
+            if let Some((fault, help)) = self.misfit(&rule.when, value) {
                 let at = format!("{pointer}/is/{number}");
                 report.value(
                     self.doc,
                     &at,
                     format!("`{}` never has this value: {fault}", rule.when),
-                    None,
+                    help,
                 );
             }
         }
@@ -314,12 +314,22 @@ impl Fields<'_> {
         false
     }
 
-    /// Why a value is none of a field.
-    fn misfit(&self, name: &str, value: &Value) -> Option<String> {
+    /// Why a value is none of a field, and what to do.
+    fn misfit(&self, name: &str, value: &Value) -> Option<(String, Option<String>)> {
         let schema: &Schema = self.properties.get(name)?.as_object()?;
         let validator = compile(schema).ok()?;
-        let misfit = validator.validate(value).err().map(|error| reason(&error));
-        misfit.or_else(|| beyond(schema, value).map(|wide| format!("`{wide}` is no exact 64-bit integer")))
+        let misfit = validator
+            .validate(value)
+            .err()
+            .map(|error| (reason(&error), advice(&error)));
+        misfit.or_else(|| {
+            beyond(schema, value).map(|wide| {
+                (
+                    format!("`{wide}` is no exact 64-bit integer"),
+                    Some("use a whole number below 9e15".to_owned()),
+                )
+            })
+        })
     }
 }
 

@@ -2,10 +2,78 @@
 //!
 //! Leaves out which form a name must have, and what the name stands for.
 
-/// Names that generated code gives to something of its own, or that Rust's prelude has.
+/// Names that Rust's prelude has, or that generated modules give to something of their own.
 const RESERVED_TYPES: &[&str] = &[
-    "Box", "Err", "Failure", "Handler", "Input", "None", "Ok", "Option", "Output", "Result", "Self", "Some", "String",
-    "Value", "Vec",
+    "AsMut",
+    "AsRef",
+    "AsyncFn",
+    "AsyncFnMut",
+    "AsyncFnOnce",
+    "Box",
+    "Clone",
+    "Copy",
+    "Debug",
+    "Default",
+    "Deserialize",
+    "DoubleEndedIterator",
+    "Drop",
+    "Eq",
+    "Err",
+    "Error",
+    "Event",
+    "ExactSizeIterator",
+    "Extend",
+    "Failure",
+    "Fn",
+    "FnMut",
+    "FnOnce",
+    "From",
+    "FromIterator",
+    "Future",
+    "Handler",
+    "Hash",
+    "Input",
+    "Into",
+    "IntoFuture",
+    "IntoIterator",
+    "Iterator",
+    "None",
+    "Ok",
+    "Option",
+    "Ord",
+    "Output",
+    "PartialEq",
+    "PartialOrd",
+    "Result",
+    "Self",
+    "Send",
+    "Serialize",
+    "Sized",
+    "Some",
+    "String",
+    "Sync",
+    "ToOwned",
+    "ToString",
+    "TryFrom",
+    "TryInto",
+    "Unpin",
+    "Value",
+    "Vec",
+];
+
+/// Names at the root of the generated crate, where the markers of handlers stand, too.
+const RESERVED_MARKERS: &[&str] = &[
+    "AGENTS",
+    "AgentId",
+    "AnyInput",
+    "Counts",
+    "Dispatched",
+    "GRANTS",
+    "Grant",
+    "HandleAll",
+    "HandlerId",
+    "ToolId",
+    "UnknownTool",
 ];
 
 /// `^[a-z][a-z0-9_]*$`
@@ -24,6 +92,17 @@ pub(super) fn is_pascal(name: &str) -> bool {
 /// Whether a Pascal-case name is one that generated code or Rust's prelude has.
 pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED_TYPES.contains(&name)
+}
+
+/// Whether a handler's marker would have a name that generated code has already.
+pub(super) fn is_reserved_marker(name: &str) -> bool {
+    is_reserved(name) || RESERVED_MARKERS.contains(&name)
+}
+
+/// How a property is called in Rust: underscores at its end, and those beside another one, are lost.
+pub(super) fn field_name(property: &str) -> String {
+    let parts: Vec<&str> = property.split('_').filter(|part| !part.is_empty()).collect();
+    parts.join("_")
 }
 
 pub(super) fn is_kebab(name: &str) -> bool {

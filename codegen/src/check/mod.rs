@@ -1,8 +1,8 @@
 //! Judging specs that could be read.
 //!
 //! Answers for running every family of checks, in order. Each family is one room; what they share stands in rooms below
-//! them, so that none needs another one's inside: the forms of names (`forms`) and values against schemas (`values`).
-//! Leaves out reading (`load`, `decode`).
+//! them, so that none needs another one's inside: the forms of names (`forms`), values against schemas (`values`), paths among
+//! values (`path_values`). Leaves out reading (`load`, `decode`).
 
 mod examples;
 mod faces;
@@ -20,6 +20,7 @@ use crate::report::Report;
 use crate::specs::Specs;
 
 pub(crate) use names::group_name;
+pub(crate) use references::{HOST_EFFECTS, SITES};
 
 /// Runs every check. What a file could not say was replaced by something harmless and marked as broken in `report`.
 pub(crate) fn run(specs: &Specs, report: &mut Report) {

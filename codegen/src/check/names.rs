@@ -4,12 +4,14 @@ use std::collections::HashMap;
 
 use devloop_contract::CommonFailure;
 
-use super::forms::{is_event, is_kebab, is_keyword, is_pascal, is_reserved, is_semver, is_snake, is_tag};
+use super::forms::{
+    is_event, is_kebab, is_keyword, is_pascal, is_reserved, is_reserved_marker, is_semver, is_snake, is_tag,
+};
 use crate::model::FailureEntry;
 use crate::pointer::child;
 use crate::report::{Report, spot};
 use crate::resolve::{pascal_case, timeout_ms};
-use crate::specs::{Doc, Specs};
+use crate::specs::{AgentFile, Doc, Specs};
 use crate::suggest::{list, suggest};
 use crate::yaml::Place;
 
@@ -44,6 +46,7 @@ pub(crate) fn group_name(path: &str, name: &str, report: &mut Report) {
 fn tools(specs: &Specs, report: &mut Report) {
     let mut callable: HashMap<&str, (&str, Place)> = HashMap::new();
     let mut handlers: HashMap<String, (&str, &str, Place)> = HashMap::new();
+    let mut variants: HashMap<String, (&str, &str, Place)> = HashMap::new();
     for tool in &specs.tools {
         let doc = tool.file.doc();
         let spec = &tool.file.spec;
@@ -65,12 +68,13 @@ fn tools(specs: &Specs, report: &mut Report) {
                 format!("`{}` is no name for a handler", spec.handler),
                 help,
             );
+            report.suspect_form(&spec.handler);
         } else if is_keyword(&spec.handler) {
             let message = format!("`{}` is a keyword of Rust, where a handler is a module", spec.handler);
             report.value(doc, "/handler", message, "rename the handler and its file".to_owned());
         } else {
             let pascal = pascal_case(&spec.handler);
-            if is_reserved(&pascal) {
+            if is_reserved_marker(&pascal) {
                 let message = format!(
                     "the handler `{}` would be `{pascal}` in Rust, which is taken",
                     spec.handler
@@ -106,6 +110,7 @@ fn tools(specs: &Specs, report: &mut Report) {
             if pointer != "/handler" && !is_snake(name) {
                 let help = "use lower-case letters, digits and `_`, beginning with a letter".to_owned();
                 report.value(doc, &pointer, format!("`{name}` is no name for a tool"), help);
+                report.suspect_form(name);
             } else if let Some(message) = too_long(name) {
                 report.value(doc, &pointer, message, "shorten the name".to_owned());
             }
@@ -123,8 +128,43 @@ fn tools(specs: &Specs, report: &mut Report) {
                 );
             } else {
                 callable.insert(name, (doc.path, here));
+                if pointer == "/handler" || pointer.ends_with("/name") {
+                    tool_variant(doc, &pointer, name, &spec.handler, &mut variants, report);
+                }
             }
         }
+    }
+}
+
+/// A tool is a variant of an enum in Rust, and a static beside the marker of its handler.
+fn tool_variant<'a>(
+    doc: Doc<'a>,
+    pointer: &str,
+    name: &'a str,
+    handler: &str,
+    variants: &mut HashMap<String, (&'a str, &'a str, Place)>,
+    report: &mut Report,
+) {
+    let pascal = pascal_case(name);
+    if pascal == "Self" {
+        report.value(
+            doc,
+            pointer,
+            format!("`{name}` cannot be a name in Rust"),
+            "rename it".to_owned(),
+        );
+    } else if name.to_ascii_uppercase() == pascal_case(handler) {
+        let message = format!(
+            "the tool `{name}` and its handler are both `{}` in Rust",
+            pascal_case(handler)
+        );
+        report.value(doc, pointer, message, "give the tool a longer name".to_owned());
+    } else if let Some((first, path, place)) = variants.get(&pascal) {
+        let message = format!("the tools `{name}` and `{first}` are both `{pascal}` in Rust");
+        let help = format!("rename one; the first is at {}", spot(path, *place));
+        report.value(doc, pointer, message, help);
+    } else {
+        variants.insert(pascal, (name, doc.path, doc.tree.value_place(pointer)));
     }
 }
 
@@ -145,16 +185,6 @@ fn agents(specs: &Specs, report: &mut Report) {
                 message,
                 format!("an agent is called like its file: `{}`", agent.file.stem),
             );
-        } else if let Some((path, place)) = pascals.get(&pascal_case(&spec.id)) {
-            let message = format!("the agent `{}` is called in Rust like another one", spec.id);
-            report.value(
-                doc,
-                "/id",
-                message,
-                format!("rename one; the first is at {}", spot(path, *place)),
-            );
-        } else {
-            pascals.insert(pascal_case(&spec.id), (doc.path, doc.tree.value_place("/id")));
         }
         if spec.name == "human" {
             let help = "`human` is the person that the loop works for".to_owned();
@@ -162,11 +192,29 @@ fn agents(specs: &Specs, report: &mut Report) {
         } else if !is_kebab(&spec.name) {
             let help = "use lower-case letters, digits and `-`, beginning with a letter".to_owned();
             report.value(doc, "/name", format!("`{}` is no name for an agent", spec.name), help);
+            report.suspect_form(&spec.name);
         } else if let Some((path, place)) = names.get(spec.name.as_str()) {
             let message = format!("there is another agent called `{}`", spec.name);
             report.value(doc, "/name", message, format!("the first is at {}", spot(path, *place)));
+        } else if let Some(other) = specs.agents.iter().find(|other| is_id_of(other, agent)) {
+            let message = format!("`{}` is the id of another agent, and either calls an agent", spec.name);
+            let place = spot(&other.file.path, other.file.tree.value_place("/id"));
+            report.value(doc, "/name", message, format!("rename one; the id is at {place}"));
+        } else if matches!(spec.name.as_str(), "self" | "agents") {
+            let message = format!("an agent cannot be called `{}`, which is taken in Rust", spec.name);
+            report.value(doc, "/name", message, "choose another name".to_owned());
+        } else if let Some((path, place)) = pascals.get(&pascal_case(&spec.name)) {
+            let message = format!("the agent `{}` is called in Rust like another one", spec.name);
+            report.value(
+                doc,
+                "/name",
+                message,
+                format!("rename one; the first is at {}", spot(path, *place)),
+            );
         } else {
-            names.insert(&spec.name, (doc.path, doc.tree.value_place("/name")));
+            let here = doc.tree.value_place("/name");
+            names.insert(&spec.name, (doc.path, here));
+            pascals.insert(pascal_case(&spec.name), (doc.path, here));
         }
         if !report.is_sound(doc, "/name") {
             report.suspect_agent(&agent.file.stem);
@@ -185,6 +233,10 @@ fn agents(specs: &Specs, report: &mut Report) {
             }
         }
     }
+}
+
+fn is_id_of(other: &AgentFile, agent: &AgentFile) -> bool {
+    other.file.path != agent.file.path && other.file.spec.id == agent.file.spec.name
 }
 
 fn failures(specs: &Specs, report: &mut Report) {
@@ -287,7 +339,6 @@ fn catalogue(specs: &Specs, report: &mut Report) {
 /// Shared types and events.
 fn shared(specs: &Specs, report: &mut Report) {
     let doc = specs.types.doc();
-    let mut variants = HashMap::new();
     for name in specs.types.spec.types.keys() {
         let pointer = child("/types", name);
         if !is_pascal(name) {
@@ -298,6 +349,7 @@ fn shared(specs: &Specs, report: &mut Report) {
                 "write it like `RelPath`".to_owned()
             };
             report.key(doc, &pointer, format!("`{name}` is no name for a type"), help);
+            report.suspect_form(name);
         } else if is_reserved(name) {
             report.key(
                 doc,
@@ -305,8 +357,6 @@ fn shared(specs: &Specs, report: &mut Report) {
                 format!("the name `{name}` is taken in Rust"),
                 "rename the type".to_owned(),
             );
-        } else {
-            unique(doc, &pointer, "types", name, name.to_lowercase(), &mut variants, report);
         }
     }
     let doc = specs.events.doc();
@@ -314,10 +364,11 @@ fn shared(specs: &Specs, report: &mut Report) {
     for name in specs.events.spec.events.keys() {
         let pointer = child("/events", name);
         if is_event(name) {
-            unique(doc, &pointer, "events", name, pascal_case(name), &mut variants, report);
+            unique(doc, &pointer, name, pascal_case(name), &mut variants, report);
         } else {
             let help = "write `subject.event` in lower-case letters: `agent.todolist`".to_owned();
             report.key(doc, &pointer, format!("`{name}` is no name for an event"), help);
+            report.suspect_form(name);
         }
     }
 }
@@ -325,7 +376,6 @@ fn shared(specs: &Specs, report: &mut Report) {
 fn unique<'a>(
     doc: Doc<'_>,
     pointer: &str,
-    what: &str,
     name: &'a str,
     key: String,
     seen: &mut HashMap<String, &'a str>,
@@ -336,7 +386,7 @@ fn unique<'a>(
         report.key(
             doc,
             pointer,
-            format!("the {what} {both} have the same name in Rust"),
+            format!("the events {both} have the same name in Rust"),
             "rename one of them".to_owned(),
         );
     } else {

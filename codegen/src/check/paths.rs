@@ -13,19 +13,23 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
         let doc = tool.file.doc();
         let effects = &tool.file.spec.effects;
         for (index, text) in effects.reads.iter().enumerate() {
-            pattern(doc, &format!("/effects/reads/{index}"), text, Unit::MayBe, report);
+            pattern(doc, &format!("/effects/reads/{index}"), text, ANY, report);
         }
         for (index, entry) in effects.writes.iter().enumerate() {
             let at = write_pointer(index, entry);
             let (WriteEntry::Path(text) | WriteEntry::When(WriteWhen { path: text, .. })) = entry;
-            pattern(doc, &at, text, Unit::MayBe, report);
+            pattern(doc, &at, text, ANY, report);
         }
     }
     for agent in &specs.agents {
         let doc = agent.file.doc();
         let sandbox = &agent.file.spec.sandbox;
         let has_none = report.is_sound(doc, "/needs_unit") && !agent.file.spec.needs_unit;
-        let unit = if has_none { Unit::None } else { Unit::MayBe };
+        let no_site = report.is_sound(doc, "/sandbox/site") && sandbox.site.is_none();
+        let bound = Bound {
+            unit: if has_none { Known::Nothing } else { Known::Something },
+            site: if no_site { Known::Nothing } else { Known::Something },
+        };
         let read_allow = sandbox.read_allow.as_deref().unwrap_or_default();
         for (key, texts) in [
             ("write_allow", &sandbox.write_allow[..]),
@@ -33,7 +37,7 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             ("read_allow", read_allow),
         ] {
             for (index, text) in texts.iter().enumerate() {
-                pattern(doc, &format!("/sandbox/{key}/{index}"), text, unit, report);
+                pattern(doc, &format!("/sandbox/{key}/{index}"), text, bound, report);
             }
         }
         for (tool, texts) in &sandbox.write_via {
@@ -42,7 +46,7 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
                     doc,
                     &format!("{}/{index}", child("/sandbox/write_via", tool)),
                     text,
-                    unit,
+                    bound,
                     report,
                 );
             }
@@ -58,14 +62,26 @@ pub(super) fn write_pointer(index: usize, entry: &WriteEntry) -> String {
     }
 }
 
-/// Whether a pattern is used where there may be a unit.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    MayBe,
-    None,
+/// What the variables of an agent stand for where a pattern is used.
+#[derive(Clone, Copy)]
+struct Bound {
+    unit: Known,
+    site: Known,
 }
 
-fn pattern(doc: Doc<'_>, pointer: &str, text: &str, unit: Unit, report: &mut Report) {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Something,
+    Nothing,
+}
+
+/// In a tool, every variable may stand for something: it depends on the agent.
+const ANY: Bound = Bound {
+    unit: Known::Something,
+    site: Known::Something,
+};
+
+fn pattern(doc: Doc<'_>, pointer: &str, text: &str, bound: Bound, report: &mut Report) {
     let pattern = match Pattern::parse(text) {
         Ok(pattern) => pattern,
         Err(error) => {
@@ -85,9 +101,13 @@ fn pattern(doc: Doc<'_>, pointer: &str, text: &str, unit: Unit, report: &mut Rep
         if !VARIABLES.iter().any(|variable| variable.name == name) {
             let help = suggest(name, VARIABLES.iter().map(|variable| variable.name));
             report.inside(doc, pointer, offset, format!("there is no variable `{{{name}}}`"), help);
-        } else if unit == Unit::None && name == "unit_id" {
+        } else if bound.unit == Known::Nothing && name == "unit_id" {
             let help = "set `needs_unit: true`, or write `*`".to_owned();
             let message = "`{unit_id}` stands for nothing: the agent does not work on a unit";
+            report.inside(doc, pointer, offset, message, help);
+        } else if bound.site == Known::Nothing && name == "site" {
+            let help = "set `site`, or write `prd` or `sdd`".to_owned();
+            let message = "`{site}` stands for nothing: the agent has no site";
             report.inside(doc, pointer, offset, message, help);
         }
     }

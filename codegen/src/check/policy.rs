@@ -62,7 +62,7 @@ impl<'a> Prover<'a> {
     fn new(agent: &'a AgentFile, report: &Report) -> Option<Self> {
         let doc = agent.file.doc();
         let spec = &agent.file.spec;
-        let needed = ["/name", "/needs_unit", "/sandbox/write_allow"];
+        let needed = ["/name", "/needs_unit", "/sandbox/write_allow", "/sandbox/site"];
         if !needed.iter().all(|pointer| report.is_sound(doc, pointer)) {
             return None;
         }
@@ -89,10 +89,41 @@ impl<'a> Prover<'a> {
     /// A pattern as it holds for this agent. The state key of an agent with a unit has a variable in it, so the variables
     /// are replaced in the text.
     fn bound(&self, text: &str) -> Option<Pattern> {
-        let text = text
+        let mut text = text
             .replace("{state_key}", &self.state_key)
             .replace("{agent}", &self.agent.file.spec.name);
+        if let Some(site) = &self.agent.file.spec.sandbox.site {
+            text = text.replace("{site}", site);
+        }
         Pattern::parse(&text).ok()
+    }
+
+    /// An agent without a site has nothing for `{site}` to stand for.
+    fn lacks_site(&self, pointer: &str, name: &str, tool: &ToolFile, report: &mut Report) -> bool {
+        let spec = &self.agent.file.spec;
+        if spec.sandbox.site.is_some() {
+            return false;
+        }
+        let effects = &tool.file.spec.effects;
+        let reads = effects.reads.iter().enumerate();
+        let reads = reads.map(|(index, text)| (format!("/effects/reads/{index}"), text, &[][..]));
+        let writes = effects.writes.iter().enumerate().map(|(index, entry)| match entry {
+            WriteEntry::Path(path) => (write_pointer(index, entry), path, &[][..]),
+            WriteEntry::When(when) => (write_pointer(index, entry), &when.path, &when.only[..]),
+        });
+        let used = reads
+            .chain(writes)
+            .filter(|(_, _, only)| only.is_empty() || only.contains(&spec.name))
+            .find(|(_, text, _)| text.contains("{site}"));
+        let Some((at, text, _)) = used else { return false };
+        let place = spot(&tool.file.path, tool.file.tree.value_place(&at));
+        let message = format!(
+            "`{name}` touches `{text}` ({place}), and `{}` has no site for `{{site}}` to stand for",
+            spec.name
+        );
+        let help = "give the agent a `site` under `sandbox`, or take the grant away".to_owned();
+        report.value(self.doc, pointer, message, help);
+        true
     }
 
     fn grant(&self, pointer: &str, name: &str, tool: &ToolFile, report: &mut Report) {
@@ -110,6 +141,9 @@ impl<'a> Prover<'a> {
                 .flatten()
                 .filter_map(|text| self.bound(text)),
         );
+        if self.lacks_site(pointer, name, tool, report) {
+            return;
+        }
         for (index, entry) in tool.file.spec.effects.writes.iter().enumerate() {
             let at = write_pointer(index, entry);
             let (text, only) = match entry {

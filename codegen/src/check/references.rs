@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::forms::{is_event, is_kebab, is_snake};
 use crate::model::WriteEntry;
 use crate::pointer::child;
 use crate::report::Report;
@@ -9,10 +10,14 @@ use crate::specs::{Doc, Specs};
 use crate::suggest::suggest;
 
 /// State of the machine that a tool may declare.
-const HOST_EFFECTS: &[&str] = &["port_leases"];
+pub(crate) const HOST_EFFECTS: &[&str] = &["port_leases"];
+/// The document sites.
+pub(crate) const SITES: &[&str] = &["prd", "sdd"];
 
 pub(super) fn check(specs: &Specs, report: &mut Report) {
     let agents: Vec<&str> = specs.agents.iter().map(|agent| agent.file.spec.name.as_str()).collect();
+    // Advice names nothing that is an error itself.
+    let known: Vec<&str> = agents.iter().copied().filter(|name| is_kebab(name)).collect();
     for tool in &specs.tools {
         let doc = tool.file.doc();
         let effects = &tool.file.spec.effects;
@@ -27,7 +32,7 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
                     "remove one".to_owned(),
                 );
             } else if !events.contains_key(name) && !report.may_exist("specs/events", name) {
-                let help = suggest(name, events.keys().map(String::as_str));
+                let help = suggest(name, events.keys().map(String::as_str).filter(|name| is_event(name)));
                 report.value(
                     doc,
                     &pointer,
@@ -56,7 +61,7 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
                         doc,
                         &pointer,
                         format!("there is no agent `{name}`"),
-                        suggest(name, agents.iter().copied()),
+                        suggest(name, known.iter().copied()),
                     );
                 }
             }
@@ -80,11 +85,25 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
                 names.tool(doc, &pointer, name, report);
             }
         }
+        for (index, name) in spec.cli.builtins.iter().enumerate() {
+            let pointer = format!("/cli/builtins/{index}");
+            if name.trim().is_empty() {
+                report.value(doc, &pointer, "a tool without a name", "remove it".to_owned());
+            } else if spec.cli.builtins[..index].contains(name) {
+                let message = format!("`{name}` is listed twice");
+                report.value(doc, &pointer, message, "remove one".to_owned());
+            }
+        }
         for (index, name) in spec.cli.host_tools.iter().enumerate() {
             let pointer = format!("/cli/host_tools/{index}");
             if names.tools.contains(&name.as_str()) {
                 let message = format!("`{name}` is a tool of these specs, not of a host");
                 report.value(doc, &pointer, message, "grant it under `tools`".to_owned());
+            } else if let Some(tool) = names.aliases.get(name.as_str()) {
+                let message = format!("`{name}` is another name of `{tool}`, a tool of these specs");
+                report.value(doc, &pointer, message, format!("grant `{tool}` under `tools`"));
+            } else if name.trim().is_empty() {
+                report.value(doc, &pointer, "a tool without a name", "remove it".to_owned());
             } else if spec.cli.host_tools[..index].contains(name) {
                 report.value(
                     doc,
@@ -119,7 +138,7 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             for (index, name) in others.iter().enumerate() {
                 if name != "human" && !agents.contains(&name.as_str()) && !report.may_exist("specs/agents/", name) {
                     let pointer = format!("/devloop/{key}/{index}");
-                    let known = agents.iter().copied().chain(["human"]);
+                    let known = known.iter().copied().chain(["human"]);
                     report.value(
                         doc,
                         &pointer,
@@ -129,13 +148,8 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
                 }
             }
         }
-        if let Some(site) = spec
-            .sandbox
-            .site
-            .as_deref()
-            .filter(|site| !matches!(*site, "prd" | "sdd"))
-        {
-            let help = suggest(site, ["prd", "sdd"]);
+        if let Some(site) = spec.sandbox.site.as_deref().filter(|site| !SITES.contains(site)) {
+            let help = suggest(site, SITES.iter().copied());
             report.value(
                 doc,
                 "/sandbox/site",
@@ -176,7 +190,7 @@ impl<'a> Names<'a> {
             let message = format!("`{name}` is another name of `{tool}`, a grant names the tool itself");
             report.value(doc, pointer, message, format!("write `{tool}`"));
         } else if !report.may_exist("specs/tools/", name) {
-            let help = suggest(name, self.tools.iter().copied());
+            let help = suggest(name, self.tools.iter().copied().filter(|name| is_snake(name)));
             report.value(doc, pointer, format!("there is no tool `{name}`"), help);
         }
     }

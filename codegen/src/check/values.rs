@@ -7,7 +7,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
 use crate::model::Schema;
-use crate::suggest::list;
+use crate::suggest::{list, suggest};
 
 /// Compiles a cleaned schema.
 pub(super) fn compile(schema: &Schema) -> Result<jsonschema::Validator, String> {
@@ -49,6 +49,23 @@ pub(super) fn reason(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MaxItems { limit } => format!("more than {limit} items"),
         ValidationErrorKind::UniqueItems => "an item stands twice".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+/// What to do about it.
+pub(super) fn advice(error: &ValidationError<'_>) -> Option<String> {
+    match error.kind() {
+        ValidationErrorKind::Type {
+            kind: TypeKind::Single(kind),
+        } => Some(match (kind.to_string().as_str(), &**error.instance()) {
+            ("string", Value::Bool(_) | Value::Number(_)) => "put it in quotes".to_owned(),
+            (kind, _) => format!("write a value of type `{kind}`"),
+        }),
+        ValidationErrorKind::Enum { options } => {
+            let options = options.as_array().into_iter().flatten().filter_map(Value::as_str);
+            suggest(error.instance().as_str()?, options)
+        }
+        _ => Some("change the value, or the schema".to_owned()),
     }
 }
 

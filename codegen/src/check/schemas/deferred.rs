@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::keywords::BOUNDS;
 use super::subset::Role;
-use crate::check::values::{compile, reason};
+use crate::check::values::{advice, compile, reason};
 use crate::model::{Schema, TypesSpec};
 use crate::pointer::child;
 use crate::report::Report;
@@ -15,6 +16,7 @@ use crate::specs::Doc;
 /// What waits.
 #[derive(Default)]
 pub(super) struct Deferred {
+    pub(super) narrowed: Vec<Narrowed>,
     pub(super) defaults: Vec<Preset>,
     pub(super) references: Vec<Reference>,
 }
@@ -23,6 +25,12 @@ pub(super) struct Deferred {
 pub(super) struct Preset {
     pub(super) pointer: String,
     pub(super) value: Value,
+    pub(super) schema: Schema,
+}
+
+/// A `$ref` with bounds beside it. `pointer` is that of the schema around it.
+pub(super) struct Narrowed {
+    pub(super) pointer: String,
     pub(super) schema: Schema,
 }
 
@@ -91,14 +99,35 @@ impl Deferred {
             };
             report.key(doc, &child(&pointer, "$ref"), message, help);
         }
+        for Narrowed { pointer, schema } in std::mem::take(&mut self.narrowed) {
+            let whole = resolve::inline(&schema, types);
+            for (low, high) in BOUNDS {
+                let number = |name: &str| whole.get(name).and_then(Value::as_f64);
+                if number(low) <= number(high) || number(low).is_none() || number(high).is_none() {
+                    continue;
+                }
+                let (own, other) = if schema.contains_key(*high) {
+                    (high, low)
+                } else {
+                    (low, high)
+                };
+                // Both stand here: that was told where they stand.
+                if schema.contains_key(*other) || !schema.contains_key(*own) {
+                    continue;
+                }
+                let message = format!("`{own}` contradicts the `{other}` of the type: nothing fits");
+                let help = format!("write `{other}` beside it, too, or change `{own}`");
+                report.value(doc, &child(&pointer, own), message, help);
+            }
+        }
         for Preset { pointer, value, schema } in std::mem::take(&mut self.defaults) {
-            let schema = resolve::inline(&schema, types);
-            if let Ok(validator) = compile(&schema)
+            let whole = resolve::inline(&schema, types);
+            if let Ok(validator) = compile(&whole)
                 && let Err(error) = validator.validate(&value)
             {
                 let at = error.instance_path().as_str().to_owned();
                 let message = format!("the default does not fit its own schema: {}", reason(&error));
-                report.value(doc, &format!("{pointer}{at}"), message, None);
+                report.value(doc, &format!("{pointer}{at}"), message, advice(&error));
             }
         }
     }

@@ -20,6 +20,13 @@ use crate::yaml::NodeKind;
 /// What the call path adds to every payload.
 const ADDED_TO_EVENTS: &[&str] = &["agent", "call_id", "unit_id", "ts"];
 
+/// Lower and upper bounds.
+pub(super) const BOUNDS: &[(&str, &str)] = &[
+    ("minItems", "maxItems"),
+    ("minLength", "maxLength"),
+    ("minimum", "maximum"),
+];
+
 pub(super) fn description(
     doc: Doc<'_>,
     words: &HashMap<&str, Word<'_>>,
@@ -149,11 +156,7 @@ pub(super) fn bounds(
     clean: &mut Schema,
     report: &mut Report,
 ) {
-    for (low, high) in [
-        ("minItems", "maxItems"),
-        ("minLength", "maxLength"),
-        ("minimum", "maximum"),
-    ] {
+    for &(low, high) in BOUNDS {
         for name in [low, high] {
             let Some(word) = words.get(name) else { continue };
             let value = word.node.to_value();
@@ -169,7 +172,10 @@ pub(super) fn bounds(
                 value.as_f64().is_none().then(|| format!("`{name}` is a number"))
             };
             match fault {
-                Some(fault) => report.value(doc, &word.pointer, fault, None),
+                Some(fault) => {
+                    let help = format!("write such a number, or leave `{name}` out");
+                    report.value(doc, &word.pointer, fault, help);
+                }
                 None => _ = clean.insert(name.into(), value),
             }
         }
@@ -188,7 +194,8 @@ pub(super) fn bounds(
 pub(super) fn words_of_enum(doc: Doc<'_>, words: &BTreeMap<&str, &Word<'_>>, clean: &mut Schema, report: &mut Report) {
     let Some(word) = words.get("enum") else { return };
     let NodeKind::List(items) = &word.node.kind else {
-        report.value(doc, &word.pointer, "`enum` is a list of texts", None);
+        let help = "list the allowed texts".to_owned();
+        report.value(doc, &word.pointer, "`enum` is a list of texts", help);
         return;
     };
     if items.is_empty() {
@@ -281,7 +288,13 @@ pub(super) fn required(
             let help = "declare it under `properties`".to_owned();
             report.value(doc, &at, format!("there is no property `{name}`"), help);
         } else {
-            kept.push(name);
+            // Of a name with a form that it may not have, an example may have either form.
+            let is_whole = names.is_none_or(|names| names.iter().all(|name| is_snake(name)));
+            if is_whole
+                || is_snake(name) && names.is_some_and(|names| !names.iter().any(|other| same_field(other, name)))
+            {
+                kept.push(name);
+            }
             let default = names.and_then(|_| {
                 let properties = words.get("properties")?;
                 let property = properties.node.get(name)?;
@@ -299,6 +312,11 @@ pub(super) fn required(
     if names.is_some() {
         clean.insert("required".into(), json!(kept));
     }
+}
+
+/// Whether two different names are one, but for a form that one of them may not have.
+fn same_field(one: &str, other: &str) -> bool {
+    one != other && !is_snake(one) && parts(one) == parts(other)
 }
 
 /// The words that a variant's name in Rust is made of.

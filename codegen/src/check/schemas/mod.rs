@@ -12,13 +12,13 @@ mod shared;
 mod subset;
 mod walk;
 
-use crate::model::{FailureEntry, Schema};
+use crate::model::{FailureEntry, Schema, TypesSpec};
 use crate::pointer::child;
 use crate::report::Report;
 use crate::resolve::{self, pascal_case};
-use crate::specs::Specs;
+use crate::specs::{Doc, Specs};
 
-use rust_names::{RustNames, Scope};
+use rust_names::RustNames;
 use subset::Role;
 use walk::Judge;
 
@@ -37,14 +37,21 @@ pub(super) fn check(specs: &Specs, report: &mut Report) -> Vec<ToolSchemas> {
         let doc = tool.file.doc();
         let input = judge.root(doc, "/input", Role::Input);
         let output = judge.root(doc, "/output", Role::Output);
-        let mut names = RustNames::new(&types, Scope::Beside);
+        let spec = &tool.file.spec;
+        let data = spec.failures.iter().filter(|(_, entry)| has_details(entry));
+        let taken = ["Input", "Output", "Failure"].map(str::to_owned).into_iter();
+        let taken = taken
+            .chain([pascal_case(&spec.handler)])
+            .chain(data.map(|(code, _)| details_name(code)));
+        let mut names = RustNames::new(&types, taken.collect());
         names.walk(doc, &input, "/input", "Input", judge.report);
         names.walk(doc, &output, "/output", "Output", judge.report);
         for (code, entry) in &tool.file.spec.failures {
-            if matches!(entry, FailureEntry::Detail(detail) if detail.details.is_some()) {
+            if has_details(entry) {
                 let pointer = child(&child("/failures", code), "details");
                 let details = judge.root(doc, &pointer, Role::Details);
-                names.walk(doc, &details, &pointer, &pascal_case(code), judge.report);
+                not_shared(doc, &pointer, &details_name(code), &types, judge.report);
+                names.walk(doc, &details, &pointer, &details_name(code), judge.report);
             }
         }
         judge.settle(doc, &types);
@@ -54,12 +61,31 @@ pub(super) fn check(specs: &Specs, report: &mut Report) -> Vec<ToolSchemas> {
         });
     }
     let doc = specs.events.doc();
-    let mut names = RustNames::new(&types, Scope::Beside);
+    let payloads = specs.events.spec.events.keys().map(|name| pascal_case(name));
+    let mut names = RustNames::new(&types, payloads.chain(["Event".to_owned()]).collect());
     for name in specs.events.spec.events.keys() {
         let pointer = child(&child("/events", name), "payload");
         let payload = judge.root(doc, &pointer, Role::Payload);
+        not_shared(doc, &pointer, &pascal_case(name), &types, judge.report);
         names.walk(doc, &payload, &pointer, &pascal_case(name), judge.report);
     }
     judge.settle(doc, &types);
     tools
+}
+
+/// A payload or the data of a failure cannot be called like a shared type.
+fn not_shared(doc: Doc<'_>, pointer: &str, name: &str, types: &TypesSpec, report: &mut Report) {
+    if types.types.contains_key(name) {
+        let message = format!("this would be called `{name}` in Rust, like a shared type");
+        report.key(doc, pointer, message, "rename one of them".to_owned());
+    }
+}
+
+fn has_details(entry: &FailureEntry) -> bool {
+    matches!(entry, FailureEntry::Detail(detail) if detail.details.is_some())
+}
+
+/// How the data of a failure is called in Rust.
+fn details_name(code: &str) -> String {
+    format!("{}Details", pascal_case(code))
 }

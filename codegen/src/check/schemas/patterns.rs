@@ -80,6 +80,20 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
                             "write the characters out: `[a-z]`",
                         );
                     }
+                    Some(b'b' | b'B') => {
+                        return fault(
+                            at,
+                            format!("`{}` differs between engines", &rest[..2]),
+                            "write out what stands around the word: `(?:^|[^a-z])`",
+                        );
+                    }
+                    Some(b'u') if rest.starts_with("\\u{") => {
+                        return fault(
+                            at,
+                            "`\\u{…}` needs a flag that not every client sets".into(),
+                            "write the character itself, or four digits: `\\u00e9`",
+                        );
+                    }
                     Some(b'1'..=b'9' | b'k') => {
                         return fault(
                             at,
@@ -93,6 +107,16 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
                 // The escaped character may be a wide one.
                 at += text[at..].chars().next().map_or(0, char::len_utf8);
                 continue;
+            }
+            _ if rest.chars().next().is_some_and(|c| {
+                c > '\u{ffff}' && (in_class || rest[c.len_utf8()..].starts_with(['*', '+', '?', '{']))
+            }) =>
+            {
+                return fault(
+                    at,
+                    "a character beyond U+FFFF is two to some engines, in a class and before a quantifier".into(),
+                    "write it as an alternative: `(?:a|b)`",
+                );
             }
             b'[' if in_class => {
                 return fault(at, "`[` inside a class differs between engines".into(), "write `\\[`");
@@ -130,11 +154,14 @@ fn pattern_fault(text: &str) -> Option<PatternFault> {
         Some(PatternFault {
             offset: 0,
             message: format!("the pattern does not compile: {error}"),
-            help: None,
+            help: Some("mend it; a character with a meaning of its own is written with a `\\` before it"),
         })
     };
-    if let Err(error) = regress::Regex::with_flags(text, "u") {
-        return unreadable(error.to_string());
+    // Some clients set the flag, some do not.
+    for flags in ["", "u"] {
+        if let Err(error) = regress::Regex::with_flags(text, flags) {
+            return unreadable(error.to_string());
+        }
     }
     match compile(&Map::from_iter([("pattern".to_owned(), json!(text))])) {
         Ok(_) => None,
@@ -156,6 +183,9 @@ mod tests {
             r"^[^\s/]{1,9}$",
             "文",
             r"\\A",
+            r"\\b",
+            "😀|(?:😎)+",
+            r"\u00e9",
         ] {
             assert!(
                 pattern_fault(text).is_none(),
@@ -174,6 +204,12 @@ mod tests {
             (r"(a)\1", 3, "back references"),
             ("[[:alpha:]]", 1, "inside a class"),
             ("[a&&b]", 2, "inside a class"),
+            (r"a\b", 1, "differs"),
+            (r"[\b]", 1, "differs"),
+            (r"a\B", 1, "differs"),
+            (r"\u{1F600}", 0, "flag"),
+            ("[😀-😎]", 1, "beyond"),
+            ("a😀+", 1, "beyond"),
             ("a(", 0, "compile"),
             ("a++", 0, "compile"),
             ("a{2,1}", 0, "compile"),

@@ -13,27 +13,19 @@ use crate::report::Report;
 use crate::resolve::{self, pascal_case};
 use crate::specs::Doc;
 
-/// Which Rust names are taken.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
-    /// A module beside the shared types.
-    Beside,
-    /// The module of the shared types itself.
-    Types,
-}
-
 /// The nested types of one Rust module. A nested object or enum is called by its title, else by its parent and its property.
 pub(super) struct RustNames<'a> {
     types: &'a TypesSpec,
-    scope: Scope,
+    /// What the module calls something of its own.
+    taken: Vec<String>,
     seen: HashMap<String, (u64, Value)>,
 }
 
 impl<'a> RustNames<'a> {
-    pub(super) fn new(types: &'a TypesSpec, scope: Scope) -> Self {
+    pub(super) fn new(types: &'a TypesSpec, taken: Vec<String>) -> Self {
         Self {
             types,
-            scope,
+            taken,
             seen: HashMap::new(),
         }
     }
@@ -69,8 +61,10 @@ impl<'a> RustNames<'a> {
                 doc.tree.key_place(&at)
             };
             let shape = shape(schema);
-            let is_root = matches!(name, "Input" | "Output" | "Failure");
-            if is_root || (self.types.types.contains_key(name) && (title.is_some() || self.scope == Scope::Types)) {
+            if self.taken.iter().any(|taken| taken == name) {
+                let message = format!("the nested type would be called `{name}`, which is taken in Rust");
+                report.at(doc, &at, place, message, "give it another `title`".to_owned());
+            } else if self.types.types.contains_key(name) {
                 let message = format!("the nested type would be called `{name}` like a shared one");
                 let help = "use `$ref`, or give it another `title`".to_owned();
                 report.at(doc, &at, place, message, help);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::rust_names::{RustNames, Scope};
+use super::rust_names::RustNames;
 use super::subset::{At, Role};
 use super::walk::Judge;
 use crate::model::{Schema, TypesSpec};
@@ -38,7 +38,7 @@ pub(super) fn types(judge: &mut Judge<'_>, specs: &Specs) -> TypesSpec {
     for name in &names {
         circles(judge, name, &edges, &mut Vec::new(), &mut finished, &mut types);
     }
-    let mut seen = RustNames::new(&types, Scope::Types);
+    let mut seen = RustNames::new(&types, Vec::new());
     for (name, schema) in &types.types {
         seen.walk(doc, schema, &child("/types", name), name, judge.report);
     }

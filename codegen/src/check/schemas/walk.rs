@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::deferred::{Closing, Deferred, Preset, Reference};
+use super::deferred::{Closing, Deferred, Narrowed, Preset, Reference};
 use super::keywords;
 use super::patterns::Patterns;
 use super::subset::{At, BESIDE_REF, KEYWORDS, Role, TYPES, Word, instead, sort_keys};
+use crate::check::forms::{field_name, is_pascal, is_snake};
 use crate::check::values::compile;
 use crate::model::{Schema, TypesSpec};
 use crate::pointer::child;
@@ -122,11 +123,12 @@ impl<'a> Judge<'a> {
         keywords::words_of_enum(doc, &fitting, &mut clean, self.report);
         self.patterns.judge(doc, &fitting, &mut clean, self.report);
         if let Some(word) = fitting.get("uniqueItems") {
-            match &word.node.kind {
-                NodeKind::Scalar(value @ Value::Bool(_)) => _ = clean.insert("uniqueItems".into(), value.clone()),
-                _ => self
-                    .report
-                    .value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", None),
+            if let NodeKind::Scalar(value @ Value::Bool(_)) = &word.node.kind {
+                clean.insert("uniqueItems".into(), value.clone());
+            } else {
+                let help = "write `true`, or leave it out".to_owned();
+                self.report
+                    .value(doc, &word.pointer, "`uniqueItems` is `true` or `false`", help);
             }
         }
         if let Some(word) = fitting.get("items") {
@@ -137,6 +139,16 @@ impl<'a> Judge<'a> {
             self.report.key(doc, pointer, "an array without `items`", help);
         }
         self.object(doc, &fitting, pointer, role, at, kind.as_deref(), is_ref, &mut clean);
+        if is_ref
+            && keywords::BOUNDS
+                .iter()
+                .any(|(low, high)| clean.contains_key(*low) || clean.contains_key(*high))
+        {
+            self.deferred.narrowed.push(Narrowed {
+                pointer: pointer.to_owned(),
+                schema: clean.clone(),
+            });
+        }
         if let Some(word) = fitting.get("default") {
             if at == At::Root {
                 self.report
@@ -184,7 +196,12 @@ impl<'a> Judge<'a> {
             if !self.report.may_exist("specs/types", name) {
                 let all = self.shared.tree.get("types").map(Node::entries).unwrap_or_default();
                 let short = name.rsplit('/').next().unwrap_or(name);
-                let help = suggest(short, all.iter().map(|entry| entry.key.as_str()));
+                let help = suggest(
+                    short,
+                    all.iter()
+                        .map(|entry| entry.key.as_str())
+                        .filter(|name| is_pascal(name)),
+                );
                 self.report
                     .value(doc, &word.pointer, format!("there is no shared type `{name}`"), help);
             }
@@ -239,10 +256,25 @@ impl<'a> Judge<'a> {
             if let NodeKind::Map(entries) = &word.node.kind {
                 names = Some(entries.iter().map(|entry| entry.key.as_str()).collect());
                 let mut properties = Map::new();
+                let mut fields: HashMap<String, &str> = HashMap::new();
                 for entry in entries {
                     let below = child(&word.pointer, &entry.key);
-                    keywords::property_name(doc, &entry.key, &below, role, at, self.report);
+                    if let Some(first) = fields.insert(field_name(&entry.key), &entry.key) {
+                        let message = format!(
+                            "the properties `{}` and `{first}` have the same name in Rust",
+                            entry.key
+                        );
+                        self.report.key(doc, &below, message, "rename one of them".to_owned());
+                    } else {
+                        keywords::property_name(doc, &entry.key, &below, role, at, self.report);
+                    }
                     let schema = self.schema(doc, &entry.value, &below, role, At::Property);
+                    // Whoever names a misshapen field may mean the form that it should have.
+                    if let Some(meant) = (!is_snake(&entry.key)).then(|| snake_case(&entry.key))
+                        && !entries.iter().any(|other| other.key == meant)
+                    {
+                        properties.insert(meant, Value::Object(schema.clone()));
+                    }
                     properties.insert(entry.key.clone(), Value::Object(schema));
                 }
                 clean.insert("properties".into(), Value::Object(properties));
@@ -259,7 +291,13 @@ impl<'a> Judge<'a> {
                 help,
             );
         }
-        keywords::required(doc, words, names.as_deref(), clean, self.report);
+        let known: Option<Vec<&str>> = match clean.get("properties") {
+            Some(Value::Object(properties)) if names.is_some() => Some(properties.keys().map(String::as_str).collect()),
+            _ => None,
+        };
+        let mut required = Map::new();
+        keywords::required(doc, words, known.as_deref(), &mut required, self.report);
+        clean.append(&mut required);
         self.additional(doc, words, pointer, role, at, names.is_some(), is_ref, clean);
     }
 
@@ -334,10 +372,22 @@ impl<'a> Judge<'a> {
                 doc,
                 &word.pointer,
                 "`additionalProperties` is `true`, `false` or a schema",
-                None,
+                "write `false` where `properties` stand, `{ type: … }` for a map".to_owned(),
             ),
         }
     }
+}
+
+/// `note-text` and `noteText` as `note_text`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !snake.is_empty() && !snake.ends_with('_') {
+            snake.push('_');
+        }
+        snake.extend(if c.is_alphanumeric() { c } else { '_' }.to_lowercase());
+    }
+    snake
 }
 
 /// A copy that compiles alone.

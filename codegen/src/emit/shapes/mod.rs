@@ -24,10 +24,13 @@ use crate::yaml::Node;
 
 use form::{Form, describe, form, title_or};
 use render::render_shape;
-use shape::{Field, Inner, Kind, Shape, key_of};
+use shape::{Field, Inner, Kind, Shape};
 
 /// Names that generated code uses itself.
 const TAKEN: &[&str] = &["String", "Vec", "Option", "Result", "Box", "Failure", "Event", "Self"];
+
+/// How a reduced schema refers to another one.
+const REFERENCE: &str = "#/$defs/";
 
 /// On which side of a call a schema stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +57,7 @@ pub(super) struct Shapes<'a> {
 impl<'a> Shapes<'a> {
     /// The types of one spec file. `taken` are names that its module uses already.
     pub(super) fn new(path: &'a str, tree: &'a Node, types: &'a TypesSpec, taken: &[&str]) -> Self {
-        let taken = TAKEN.iter().chain(taken).map(|name| key_of(name)).collect();
+        let taken = TAKEN.iter().chain(taken).map(|name| (*name).to_owned()).collect();
         Self {
             path,
             tree,
@@ -273,7 +276,7 @@ impl<'a> Shapes<'a> {
 
     /// Keeps a type's place, so that it stands before the types inside it. False when the name is known already.
     fn reserve(&mut self, name: &str) -> bool {
-        let key = key_of(name);
+        let key = name.to_owned();
         let new = !self.made.contains_key(&key);
         if new {
             let open = Shape {
@@ -291,9 +294,9 @@ impl<'a> Shapes<'a> {
     /// for both.
     fn put(&mut self, shape: Shape, new: bool, at: &str) -> String {
         const HELP: &str = "give one of them another `title`, or make it a shared type in specs/types.yaml";
-        let key = key_of(&shape.name);
+        let key = shape.name.clone();
         let name = shape.name.clone();
-        let foreign = !at.starts_with("/types/") && self.types.types.keys().any(|shared| key_of(shared) == key);
+        let foreign = !at.starts_with("/types/") && self.types.types.contains_key(&key);
         let is_root = matches!(at, "/input" | "/output");
         if foreign || (self.taken.contains(&key) && !is_root) {
             let what = if foreign {
@@ -344,5 +347,5 @@ impl<'a> Shapes<'a> {
 }
 
 fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
+    json!({ "$ref": format!("{REFERENCE}{name}") })
 }

@@ -5,17 +5,16 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
-use super::shape::{Field, Inner, Kind, Shape, key_of};
+use super::shape::{Field, Inner, Kind, Shape};
 use crate::emit::rust::{arms, docs};
 
 /// The tokens of one type, out of what typify made of it.
 pub(super) fn render_shape(shape: &Shape, file: &syn::File) -> Result<TokenStream, String> {
     let missing = || format!("typify made no type of `{}`", shape.name);
-    let key = key_of(&shape.name);
     let docs = docs(&shape.docs);
     let item = file.items.iter().find(|item| match item {
-        syn::Item::Struct(item) => key_of(&item.ident.to_string()) == key,
-        syn::Item::Enum(item) => key_of(&item.ident.to_string()) == key,
+        syn::Item::Struct(item) => item.ident == shape.name,
+        syn::Item::Enum(item) => item.ident == shape.name,
         _ => false,
     });
     Ok(match (&shape.kind, item.ok_or_else(missing)?) {

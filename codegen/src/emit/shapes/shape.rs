@@ -35,11 +35,3 @@ pub(super) struct Field {
     pub(super) docs: String,
     pub(super) optional: bool,
 }
-
-/// Names that typify would make one of.
-pub(super) fn key_of(name: &str) -> String {
-    name.chars()
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect()
-}

@@ -16,7 +16,7 @@ pub(super) enum Symbol<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Label {
     Char(char),
-    /// From `?`: one character, so never a variable, whose value may be longer.
+    /// From `?`: one character, so never a whole variable, whose value may be longer.
     One,
     /// From `*` and `**`: may take a variable, as it may go on.
     Any,

@@ -109,6 +109,12 @@ impl<'a> SetTable<'a> {
         }
         let mut next = vec![0; self.automaton.words];
         self.automaton.step(symbol, &self.sets[set], &mut next);
+        if let Symbol::Variable(_) = symbol {
+            let whatever = self.after_some_text(&self.sets[set]);
+            for (word, more) in next.iter_mut().zip(whatever) {
+                *word |= more;
+            }
+        }
         let number = match self.number.get(&next) {
             Some(&number) => number,
             None if self.sets.len() == SET_BUDGET => return None,
@@ -120,6 +126,34 @@ impl<'a> SetTable<'a> {
         };
         self.moves.insert(key, number);
         Some(number)
+    }
+
+    /// The positions that are reached whatever text a variable stands for: one or more characters, of which only a `?`,
+    /// a `*` or a `**` is sure to take each.
+    fn after_some_text(&self, set: &[u64]) -> Vec<u64> {
+        // No pattern has a control character, so no literal takes this one.
+        let symbol = Symbol::Char('\0');
+        let mut now = vec![0; self.automaton.words];
+        self.automaton.step(symbol, set, &mut now);
+        let mut always = now.clone();
+        let mut seen = vec![now.clone()];
+        loop {
+            let mut next = vec![0; self.automaton.words];
+            self.automaton.step(symbol, &now, &mut next);
+            for (word, other) in always.iter_mut().zip(&next) {
+                *word &= other;
+            }
+            // From here on the lengths repeat.
+            if seen.contains(&next) {
+                return always;
+            }
+            // Beyond the longest run of `?` only what repeats is left; the bound is a net.
+            if seen.len() > self.automaton.labels.len() {
+                return vec![0; self.automaton.words];
+            }
+            seen.push(next.clone());
+            now = next;
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub const VARIABLES: &[Variable] = &[
         "state_key",
         "`{agent}`, or `{agent}.{unit_id}` when the agent works on a unit",
     ),
-    variable("site", "a document site: `prd` or `sdd`"),
+    variable("site", "the agent's document site: `prd` or `sdd`"),
     variable("slug", "a name made from a title: `user-login`"),
     variable("label", "a name that the caller chose"),
     variable("bug_id", "the id of a bug"),
@@ -202,8 +202,8 @@ impl std::str::FromStr for Pattern {
 
 /// Decides whether every path of `sub` is also a path of one of `sup`, or of several together.
 ///
-/// An unbound variable is one opaque symbol: the same variable covers it, and so do `*` and `**`; a literal and `?`
-/// never do. Both sides must be bound alike for the answer to hold at run time.
+/// An unbound variable is one opaque symbol: the same variable covers it, and so does what takes one or more characters
+/// whatever they are: `*`, `**`, `?*`. A literal never does, nor does `?` alone. Both sides must be bound alike for the answer to hold at run time.
 ///
 /// # Errors
 /// A shortest path that `sub` matches and `sup` does not, with unbound variables written as `{name}`. Patterns too
