@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 pub use diagnostic::{Diagnostic, SpecErrors};
 pub use editor::editor_schemas;
-pub use emit::{SNAPSHOT, generate, skeleton};
+pub use emit::{MANIFEST, SNAPSHOT, generate, skeleton};
 pub use load::load;
 pub use specs::{AgentFile, SpecFile, Specs, ToolFile};
 

@@ -48,8 +48,11 @@ fn read_all(dir: &Path, report: &mut Report) -> Option<Specs> {
         match (entry.name.as_str(), entry.is_dir) {
             ("tools", true) => tools = reader.tools(&root, entry),
             ("agents", true) => agents = reader.agents(&root, entry),
-            ("types.yaml" | "events.yaml" | "README.md", false) => {}
-            (name, false) if name.ends_with(".schema.json") => {}
+            (
+                "types.yaml" | "events.yaml" | "README.md" | "tool.schema.json" | "agent.schema.json"
+                | "types.schema.json" | "events.schema.json",
+                false,
+            ) => {}
             _ => reader.stray(
                 &root,
                 entry,

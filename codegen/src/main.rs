@@ -28,7 +28,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write every generated file that is out of date, and remove those that no spec gives any more.
+    /// Write every generated file that is out of date, and remove those of the last run that no spec gives any more.
     Write(Root),
     /// Say which generated files are out of date; exit 4 when there are any.
     Check(Root),
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let mut out = anstream::stdout().lock();
+    let mut out = Patient(anstream::stdout().lock());
     match run(&cli.command, &mut out) {
         Ok(code) => code,
         Err(Stop::Specs(errors)) => {
@@ -79,6 +79,25 @@ fn main() -> ExitCode {
         Err(Stop::Usage(message)) => {
             let _ = writeln!(anstream::stderr(), "error: {message}");
             ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// Output whose reader may go away, as `head` does: that is no error, and the rest is written to nobody.
+struct Patient<W>(W);
+
+impl<W: Write> Write for Patient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            other => other,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
         }
     }
 }
@@ -134,6 +153,7 @@ impl Root {
 impl Lint {
     fn run(&self, out: &mut impl Write) -> Result<ExitCode, Stop> {
         let root = self.root.resolve()?;
+        let wanted = self.wanted(&root.join("specs"))?;
         match generated(&root) {
             Ok((specs, _)) => {
                 let tools: usize = specs.tools.iter().map(|tool| tool.file.spec.tools.len().max(1)).sum();
@@ -148,8 +168,7 @@ impl Lint {
                 )?;
                 Ok(ExitCode::SUCCESS)
             }
-            Err(Stop::Specs(errors)) if !self.paths.is_empty() => {
-                let wanted: Vec<PathBuf> = self.paths.iter().map(|path| absolute(path)).collect();
+            Err(Stop::Specs(errors)) if !wanted.is_empty() => {
                 let shown: Vec<_> = errors
                     .iter()
                     .filter(|error| {
@@ -171,6 +190,28 @@ impl Lint {
             Err(stop) => Err(stop),
         }
     }
+
+    /// The paths that were asked for. One that cannot have a problem is a slip: "no problems" would be no answer.
+    fn wanted(&self, specs: &Path) -> Result<Vec<PathBuf>, Stop> {
+        let specs = absolute(specs);
+        let paths = self.paths.iter().map(|path| {
+            let found = path.canonicalize().map_err(|error| {
+                Stop::Usage(format!(
+                    "{}: {error}; give files or folders of the specs",
+                    path.display()
+                ))
+            })?;
+            if found.starts_with(&specs) || specs.starts_with(&found) {
+                Ok(found)
+            } else {
+                let (path, specs) = (path.display(), specs.display());
+                Err(Stop::Usage(format!(
+                    "{path} is not below {specs}; give files or folders of the specs"
+                )))
+            }
+        });
+        paths.collect()
+    }
 }
 
 /// The path with links resolved where it exists, so that two spellings of one file are equal.
@@ -187,8 +228,8 @@ fn generated(root: &Path) -> Result<(Specs, FileMap), Stop> {
 }
 
 fn write(root: &Path, specs: &Specs, files: &FileMap, out: &mut impl Write) -> io::Result<()> {
-    let changes = sync::write(root, files)?;
-    for (path, change) in &changes {
+    let done = sync::write(root, files)?;
+    for (path, change) in &done.files {
         let word = match change {
             Change::Created => "created",
             Change::Updated => "updated",
@@ -196,12 +237,15 @@ fn write(root: &Path, specs: &Specs, files: &FileMap, out: &mut impl Write) -> i
         };
         writeln!(out, "{word} {path}")?;
     }
-    if changes.is_empty() {
+    if done.files.is_empty() {
         writeln!(out, "{}: nothing to do", count(files.len(), "generated file"))?;
     }
+    strangers(&done.strangers, out)?;
     for tool in &specs.tools {
-        let path = format!("runtime/src/handlers/{}/{}.rs", tool.group, tool.file.stem);
-        if !root.join(&path).exists() {
+        let module = format!("runtime/src/handlers/{}/{}", tool.group, tool.file.stem);
+        let path = format!("{module}.rs");
+        // A handler may have a folder of its own.
+        if !root.join(&path).exists() && !root.join(module).join("mod.rs").exists() {
             writeln!(
                 out,
                 "\n{} has no handler yet. Create {path}:\n\n{}",
@@ -214,7 +258,9 @@ fn write(root: &Path, specs: &Specs, files: &FileMap, out: &mut impl Write) -> i
 }
 
 fn check(root: &Path, files: &FileMap, out: &mut impl Write) -> Result<ExitCode, Stop> {
-    let stale = sync::check(root, files)?;
+    let found = sync::check(root, files)?;
+    strangers(&found.strangers, out)?;
+    let stale = found.files;
     if stale.is_empty() {
         writeln!(out, "{}: fresh", count(files.len(), "generated file"))?;
         return Ok(ExitCode::SUCCESS);
@@ -233,6 +279,14 @@ fn check(root: &Path, files: &FileMap, out: &mut impl Write) -> Result<ExitCode,
         count(stale.len(), "file")
     )?;
     Ok(ExitCode::from(STALE))
+}
+
+/// Says which files were left alone: a note, whatever else there is to say.
+fn strangers(paths: &[String], out: &mut impl Write) -> io::Result<()> {
+    for path in paths {
+        writeln!(out, "not generated: {path} (left as it is)")?;
+    }
+    Ok(())
 }
 
 fn count(number: usize, word: &str) -> String {

@@ -1,15 +1,25 @@
 //! What a spec means once its defaults, shared types and faces are worked out.
 //!
-//! Answers for the derived forms that checks and emitters share: schemas with `$ref` inlined, one [`Face`] per tool, the
-//! model-facing description. Leaves out judging (checks) and rendering (emitters).
+//! Answers for the derived forms that checks and emitters share: schemas with `$ref` inlined, one [`Face`] per tool with
+//! its rules and examples, the model-facing description. Leaves out judging (checks) and rendering (emitters).
 
+use devloop_contract::value::same;
 use serde_json::{Map, Value, json};
 
-use crate::model::{FailureEntry, RuleSpec, Schema, ToolSpec, TypesSpec};
+use crate::model::{ExampleSpec, FaceSpec, FailureEntry, RuleSpec, Schema, ToolSpec, TypesSpec};
 use crate::specs::{Specs, ToolFile};
+
+mod paths;
+mod rules;
+
+pub(crate) use paths::path_faults;
+pub(crate) use rules::{FaceRules, Why, holds, rules_of};
 
 /// The time that a call may take when its spec says nothing, in milliseconds.
 pub const DEFAULT_TIMEOUT_MS: u64 = 30_000;
+
+/// The shared type whose values are paths.
+pub(crate) const PATH_TYPE: &str = "RelPath";
 
 /// One tool: a face of a handler with everything worked out.
 #[derive(Clone, Debug)]
@@ -32,8 +42,12 @@ pub struct Face<'a> {
     pub input: Schema,
     /// The output's schema as published: `$ref`s inlined, with `ok`, no `title`.
     pub output: Schema,
-    /// JSON Pointers of the input's path fields.
+    /// JSON Pointers of the input's path fields, bound ones included, hidden ones not.
     pub path_fields: Vec<String>,
+    /// The rules that a caller has to keep.
+    pub rules: Vec<RuleSpec>,
+    /// Calls as its callers would make them.
+    pub examples: Vec<ExampleSpec>,
 }
 
 /// The faces of every handler, sorted by name.
@@ -54,43 +68,163 @@ pub fn faces_of<'a>(tool: &'a ToolFile, types: &TypesSpec) -> Vec<Face<'a>> {
     let output = published_output(&inline(&spec.output, types));
     let path_fields = path_fields(&spec.input, types);
     if spec.tools.is_empty() {
+        let view = view(spec, None, &input);
         return vec![Face {
             tool,
             name: &spec.handler,
             title: sentence_case(&spec.handler),
             aliases: &[],
             summary: &spec.summary,
-            description: description(spec, &spec.summary, spec.details.as_deref(), &[]),
+            description: description(spec, &spec.summary, spec.details.as_deref(), &view.rules.rules),
             bind: Map::new(),
-            input: without_titles(&input),
+            input: without_titles(&view.input),
             output,
             path_fields,
+            rules: view.rules.rules,
+            examples: view.examples,
         }];
     }
     spec.tools
         .iter()
         .map(|face| {
             let summary = face.summary.as_deref().unwrap_or(&spec.summary);
-            let gone: Vec<&str> = face.bind.keys().chain(&face.hide).map(String::as_str).collect();
             let details = face.details.as_deref().or(spec.details.as_deref());
+            let view = view(spec, Some(face), &input);
             Face {
                 tool,
                 name: &face.name,
                 title: face.title.clone(),
                 aliases: &face.aliases,
                 summary,
-                description: description(spec, summary, details, &gone),
-                bind: face.bind.clone(),
-                input: face_input(&without_titles(&input), &gone, &face.require),
+                description: description(spec, summary, details, &view.rules.rules),
+                bind: view.bind,
+                input: without_titles(&view.input),
                 output: output.clone(),
                 path_fields: path_fields
                     .iter()
-                    .filter(|field| !gone.iter().any(|name| field.split('/').nth(1) == Some(*name)))
+                    .filter(|field| !face.hide.iter().any(|name| field.split('/').nth(1) == Some(name)))
                     .cloned()
                     .collect(),
+                rules: view.rules.rules,
+                examples: view.examples,
             }
         })
         .collect()
+}
+
+/// What a face makes of its handler's input.
+pub(crate) struct View {
+    /// Bound fields, in the form of their schemas.
+    pub(crate) bind: Map<String, Value>,
+    /// What the rules become.
+    pub(crate) rules: FaceRules,
+    /// What may be sent.
+    pub(crate) input: Schema,
+    /// Its own examples, or those of the handler that its callers could send, without what it binds.
+    pub(crate) examples: Vec<ExampleSpec>,
+}
+
+/// The view of a face, or of the only tool of a handler. `input` is the handler's schema with references inlined.
+pub(crate) fn view(spec: &ToolSpec, face: Option<&FaceSpec>, input: &Schema) -> View {
+    let rules = rules_of(&spec.rules, face, input);
+    let Some(face) = face else {
+        return View {
+            bind: Map::new(),
+            rules,
+            input: input.clone(),
+            examples: spec.examples.clone(),
+        };
+    };
+    let properties = input.get("properties");
+    let bind = face.bind.iter().map(|(name, value)| {
+        let schema = properties.and_then(|properties| properties.get(name)?.as_object());
+        (
+            name.clone(),
+            schema.map_or_else(|| value.clone(), |schema| settled(schema, value)),
+        )
+    });
+    let bind: Map<String, Value> = bind.collect();
+    let narrowed = face_input(input, face, &rules.forced);
+    let examples = if face.examples.is_empty() {
+        let usable = |example: &&ExampleSpec| usable(&example.input, face, &narrowed, &rules);
+        let without = |example: &ExampleSpec| {
+            let mut example = example.clone();
+            example.input.retain(|name, _| !face.bind.contains_key(name));
+            example
+        };
+        spec.examples.iter().filter(usable).map(without).collect()
+    } else {
+        face.examples.clone()
+    };
+    View {
+        bind,
+        rules,
+        input: narrowed,
+        examples,
+    }
+}
+
+/// Whether a call of the handler shows a call of the face.
+fn usable(example: &Map<String, Value>, face: &FaceSpec, input: &Schema, rules: &FaceRules) -> bool {
+    let agrees = |(name, value): (&String, &Value)| example.get(name).is_none_or(|given| same(given, value));
+    let mut sent = example.clone();
+    sent.retain(|name, _| !face.bind.contains_key(name));
+    let mut required = input.get("required").and_then(Value::as_array).into_iter().flatten();
+    face.bind.iter().all(agrees)
+        && !face.hide.iter().any(|name| sent.contains_key(name))
+        && required.all(|name| name.as_str().is_none_or(|name| sent.contains_key(name)))
+        && rules.rules.iter().all(|rule| holds(rule, input, &sent))
+}
+
+/// An input with the defaults of the fields that it leaves out.
+pub(crate) fn with_defaults(schema: &Schema, input: &Map<String, Value>) -> Map<String, Value> {
+    let mut whole = input.clone();
+    for (name, property) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(default) = property.get("default")
+            && !whole.contains_key(name)
+        {
+            whole.insert(name.clone(), default.clone());
+        }
+    }
+    whole
+}
+
+/// A value in the form that typed code takes: `24.0` for an integer is `24`. `schema` has its references inlined.
+pub(crate) fn settled(schema: &Schema, value: &Value) -> Value {
+    let sub = |key: &str| schema.get(key).and_then(Value::as_object);
+    match value {
+        Value::Number(number) if schema.get("type").is_some_and(|kind| kind == "integer") => {
+            // Every float of this range is exact as an integer.
+            let whole = number.as_f64().filter(|float| number.is_f64() && float.abs() < 9e15);
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the float is whole and within the range: the cast is exact"
+            )]
+            let whole = whole.filter(|float| float.fract() == 0.0).map(|float| float as i64);
+            whole.map_or_else(|| value.clone(), Value::from)
+        }
+        Value::Array(items) => {
+            let settle = |item: &Value| sub("items").map_or_else(|| item.clone(), |schema| settled(schema, item));
+            Value::Array(items.iter().map(settle).collect())
+        }
+        Value::Object(map) => {
+            let property = |name: &str| sub("properties").and_then(|properties| properties.get(name)?.as_object());
+            let entries = map.iter().map(|(name, value)| {
+                let schema = property(name).or_else(|| sub("additionalProperties"));
+                (
+                    name.clone(),
+                    schema.map_or_else(|| value.clone(), |schema| settled(schema, value)),
+                )
+            });
+            Value::Object(entries.collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// A schema with every `$ref` replaced by the shared type it names; keys beside the `$ref` win over the type's.
@@ -166,23 +300,23 @@ fn published_output(output: &Schema) -> Schema {
     output
 }
 
-fn face_input(input: &Schema, gone: &[&str], require: &[String]) -> Schema {
+/// The handler's schema without bound and hidden fields, and with what the face and its rules require.
+fn face_input(input: &Schema, face: &FaceSpec, forced: &[String]) -> Schema {
+    let gone = |name: &str| face.bind.contains_key(name) || face.hide.iter().any(|hidden| hidden == name);
     let mut input = input.clone();
     if let Some(Value::Object(properties)) = input.get_mut("properties") {
-        properties.retain(|name, _| !gone.contains(&name.as_str()));
+        properties.retain(|name, _| !gone(name));
     }
     let mut required: Vec<Value> = match input.get("required") {
         Some(Value::Array(required)) => required.clone(),
         _ => Vec::new(),
     };
-    required.retain(|name| name.as_str().is_none_or(|name| !gone.contains(&name)));
-    required.extend(
-        require
-            .iter()
-            .map(|name| json!(name))
-            .filter(|name| !required.contains(name))
-            .collect::<Vec<_>>(),
-    );
+    required.retain(|name| name.as_str().is_none_or(|name| !gone(name)));
+    for name in face.require.iter().chain(forced) {
+        if !required.iter().any(|known| known == name) {
+            required.push(json!(name));
+        }
+    }
     if !required.is_empty() || input.contains_key("required") {
         input.insert("required".into(), Value::Array(required));
     }
@@ -193,7 +327,7 @@ fn face_input(input: &Schema, gone: &[&str], require: &[String]) -> Schema {
 fn path_fields(schema: &Schema, types: &TypesSpec) -> Vec<String> {
     fn walk(schema: &Schema, types: &TypesSpec, pointer: &str, depth: usize, found: &mut Vec<String>) {
         if let Some(Value::String(name)) = schema.get("$ref") {
-            if name == "RelPath" {
+            if name == PATH_TYPE {
                 found.push(pointer.to_owned());
             } else if let Some(shared) = types.types.get(name)
                 && depth < 32
@@ -208,8 +342,11 @@ fn path_fields(schema: &Schema, types: &TypesSpec) -> Vec<String> {
                 }
             }
         }
-        if let Some(Value::Object(items)) = schema.get("items") {
-            walk(items, types, &format!("{pointer}/*"), depth, found);
+        // Every index of an array, every key of a map.
+        for key in ["items", "additionalProperties"] {
+            if let Some(Value::Object(each)) = schema.get(key) {
+                walk(each, types, &format!("{pointer}/*"), depth, found);
+            }
         }
     }
     let mut found = Vec::new();
@@ -217,11 +354,11 @@ fn path_fields(schema: &Schema, types: &TypesSpec) -> Vec<String> {
     found
 }
 
-/// Summary, details, rules, notes, cautions: what a model reads. `gone` are the fields that the face does not have.
-fn description(spec: &ToolSpec, summary: &str, details: Option<&str>, gone: &[&str]) -> String {
+/// Summary, details, rules, notes, cautions: what a model reads.
+fn description(spec: &ToolSpec, summary: &str, details: Option<&str>, rules: &[RuleSpec]) -> String {
     let mut parts = vec![summary.trim().to_owned()];
     parts.extend(details.map(|details| details.trim().to_owned()));
-    let rules: Vec<String> = spec.rules.iter().filter_map(|rule| rule_sentence(rule, gone)).collect();
+    let rules: Vec<String> = rules.iter().map(rule_sentence).collect();
     if !rules.is_empty() {
         parts.push(rules.join("\n"));
     }
@@ -234,9 +371,8 @@ fn description(spec: &ToolSpec, summary: &str, details: Option<&str>, gone: &[&s
     parts.join("\n\n")
 }
 
-/// A rule as a sentence for the model; `None` when the face lacks one of its fields.
-fn rule_sentence(rule: &RuleSpec, gone: &[&str]) -> Option<String> {
-    let has = |name: &String| !gone.contains(&name.as_str());
+/// A rule as a sentence for the model.
+fn rule_sentence(rule: &RuleSpec) -> String {
     let list = |fields: &[String]| {
         fields
             .iter()
@@ -245,23 +381,13 @@ fn rule_sentence(rule: &RuleSpec, gone: &[&str]) -> Option<String> {
             .join(", ")
     };
     match rule {
-        RuleSpec::ExactlyOneOf(fields) => fields
-            .iter()
-            .all(has)
-            .then(|| format!("Give exactly one of {}.", list(fields))),
-        RuleSpec::AtMostOneOf(fields) => fields
-            .iter()
-            .all(has)
-            .then(|| format!("Give at most one of {}.", list(fields))),
-        RuleSpec::RequiredIf(rule) => (has(&rule.field) && has(&rule.when)).then(|| {
+        RuleSpec::ExactlyOneOf(fields) => format!("Give exactly one of {}.", list(fields)),
+        RuleSpec::AtMostOneOf(fields) => format!("Give at most one of {}.", list(fields)),
+        RuleSpec::RequiredIf(rule) => {
             let values: Vec<String> = rule.is.iter().map(ToString::to_string).collect();
-            format!(
-                "`{}` is required when `{}` is {}.",
-                rule.field,
-                rule.when,
-                values.join(" or ")
-            )
-        }),
+            let (field, when) = (&rule.field, &rule.when);
+            format!("`{field}` is required when `{when}` is {}.", values.join(" or "))
+        }
     }
 }
 

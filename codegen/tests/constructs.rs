@@ -177,14 +177,16 @@ fn faces_differ_in_schema_rules_and_examples() {
     assert!(schema["properties"].get("mode").is_none() && schema["properties"].get("everything").is_none());
     assert_eq!(schema["required"], json!(["type"]));
     assert_eq!(feed.bind, r#"{"mode":"feed"}"#);
-    // `everything` is hidden, so the choice is between the other two; the rule over `mode` is decided.
+    // `extra` is hidden, so the choice is between the other two; the rule over `mode` is decided.
     assert_eq!(
         feed.rules,
         [
             Rule::ExactlyOneOf(&["names", "places"]),
-            Rule::AtMostOneOf(&["limit", "ratio"])
+            Rule::AtMostOneOf(&["match", "ratio"])
         ]
     );
+    let said = "\n\nGive exactly one of `names`, `places`.\nGive at most one of `match`, `ratio`.\n\n";
+    assert!(feed.description.contains(said), "{}", feed.description);
     assert_eq!(feed.examples.len(), 1);
     assert!(
         !feed.examples[0].input.contains("mode"),

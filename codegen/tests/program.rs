@@ -168,6 +168,155 @@ fn files_that_no_spec_gives_are_removed_and_written_ones_are_not() {
     assert_eq!(repo.run(&["check"]).status.code(), Some(0));
 }
 
+/// The compiler offers `<handler>/mod.rs` for a missing module, and people keep notes beside what is generated.
+#[test]
+fn what_the_generator_did_not_make_is_left_alone_and_told() {
+    let repo = Repo::fresh();
+    let silent = "runtime/src/handlers/plain/ping/mod.rs";
+    let told = [
+        "generated/agents/NOTES.md",
+        "generated/agents/mine/tools.json",
+        "generated/schemas/own.json",
+        "generated/schemas/tools/own.json",
+        "generated/snapshot/own.rs",
+        "runtime/src/handlers/mine/mod.rs",
+    ];
+    for path in told.iter().chain([&silent]) {
+        fs::create_dir_all(repo.path(path).parent().unwrap()).unwrap();
+        fs::write(repo.path(path), "by hand\n").unwrap();
+    }
+    for command in ["check", "write", "check"] {
+        let run = repo.run(&[command]);
+        let text = text(&run);
+        assert_eq!(run.status.code(), Some(0), "{command}: {text}");
+        for path in told {
+            assert!(
+                text.contains(&format!("not generated: {path} ")),
+                "{command}: {path}: {text}"
+            );
+        }
+        assert!(!text.contains("plain/ping"), "{text}");
+    }
+    for path in told.iter().chain([&silent]) {
+        assert_eq!(fs::read_to_string(repo.path(path)).unwrap(), "by hand\n", "{path}");
+    }
+}
+
+#[test]
+fn a_hand_edited_manifest_removes_nothing_that_was_not_generated() {
+    let repo = Repo::fresh();
+    let outside = TempDir::new().unwrap();
+    let victim = outside.path().join("victim.json");
+    let listed = ["specs/types.yaml", "generated/schemas/../../Cargo.toml", "Cargo.toml"];
+    fs::write(&victim, "x").unwrap();
+    // Listed and of the right form, but rewritten by hand since.
+    fs::create_dir_all(repo.path("runtime/src/handlers/gone")).unwrap();
+    fs::write(repo.path("runtime/src/handlers/gone/mod.rs"), "//! Mine now.\n").unwrap();
+    repo.edit("generated/manifest.txt", |text| {
+        format!(
+            "{text}{}\n{}\nruntime/src/handlers/gone/mod.rs\n",
+            listed.join("\n"),
+            victim.display()
+        )
+    });
+    let run = repo.run(&["write"]);
+    assert!(
+        run.status.success() && !text(&run).contains("removed"),
+        "{}",
+        text(&run)
+    );
+    assert!(listed.iter().all(|path| repo.path(path).exists()) && victim.exists());
+    assert!(repo.path("runtime/src/handlers/gone/mod.rs").exists());
+    assert_eq!(repo.run(&["check"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_hand_written_file_in_the_way_is_not_overwritten() {
+    let repo = Repo::new();
+    let path = "runtime/src/handlers/plain/mod.rs";
+    fs::create_dir_all(repo.path(path).parent().unwrap()).unwrap();
+    fs::write(repo.path(path), "//! By hand.\n").unwrap();
+    let run = repo.run(&["write"]);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(
+        text(&run).contains(&format!("{path} would be generated, but was written by hand")),
+        "{}",
+        text(&run)
+    );
+    assert_eq!(fs::read_to_string(repo.path(path)).unwrap(), "//! By hand.\n");
+    assert!(!repo.path("generated").exists(), "nothing was written");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_linked_folder_is_refused_and_what_is_behind_it_stays() {
+    for folder in [
+        "generated",
+        "generated/schemas",
+        "generated/schemas/tools",
+        "runtime/src/handlers/plain",
+    ] {
+        let repo = Repo::fresh();
+        let outside = TempDir::new().unwrap();
+        let moved = outside.path().join("moved");
+        fs::rename(repo.path(folder), &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, repo.path(folder)).unwrap();
+        fs::remove_file(repo.path("specs/tools/plain/ping.yaml")).unwrap();
+        for name in ["zoo-keeper", "zoo-vet"] {
+            repo.edit(&format!("specs/agents/{name}.yaml"), |text| {
+                text.replace(", ping]", "]")
+            });
+        }
+        let files = || -> Vec<_> {
+            let mut files = Vec::new();
+            let mut open = vec![moved.clone()];
+            while let Some(dir) = open.pop() {
+                for entry in fs::read_dir(dir).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() {
+                        open.push(path);
+                    } else {
+                        files.push((fs::read(&path).unwrap(), path));
+                    }
+                }
+            }
+            files.sort();
+            files
+        };
+        let before = files();
+        for command in ["write", "check"] {
+            // A group without specs has no file any more: only its folder's link is in the way.
+            let run = repo.run(&[command]);
+            if folder.starts_with("generated") {
+                assert_eq!(run.status.code(), Some(1), "{folder}: {}", text(&run));
+                assert!(text(&run).contains(&format!("{folder} is a link")), "{}", text(&run));
+            }
+            assert_eq!(files(), before, "{folder}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for (arguments, code) in [(&["write"][..], 0), (&["check"], 4), (&["lint"], 0)] {
+        let repo = Repo::new();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_devloop-codegen"))
+            .args(arguments)
+            .current_dir(repo.path(""))
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let run = child.wait_with_output().unwrap();
+        assert_eq!(
+            (run.status.code(), text(&run)),
+            (Some(code), String::new()),
+            "{arguments:?}"
+        );
+    }
+}
+
 #[test]
 fn a_missing_handler_is_named_with_what_to_paste() {
     let repo = Repo::new();
@@ -215,6 +364,12 @@ fn lint_counts_and_narrows() {
     assert!(text(&run).contains("elsewhere"), "{}", text(&run));
     let run = repo.run_in("specs/tools", &["lint", "plain/ping.yaml"]);
     assert_eq!(run.status.code(), Some(1), "{}", text(&run));
+    assert_eq!(repo.run(&["lint", "."]).status.code(), Some(1));
+    let run = repo.run(&["lint", "plain/ping.yaml"]);
+    assert_eq!(run.status.code(), Some(64), "{}", text(&run));
+    assert!(text(&run).contains("plain/ping.yaml: No such file"), "{}", text(&run));
+    let run = repo.run(&["lint", "Cargo.toml"]);
+    assert_eq!(run.status.code(), Some(64), "{}", text(&run));
 }
 
 #[test]

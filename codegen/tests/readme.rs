@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use devloop_codegen::{editor_schemas, load};
+use devloop_codegen::{editor_schemas, load, skeleton};
 use devloop_contract::glob::VARIABLES;
 use serde_json::Value;
 
@@ -80,9 +80,22 @@ fn the_example_loads() {
         fs::write(path, text).unwrap();
     }
     fs::write(dir.path().join("agents/devloop-scribe.md"), "You keep the notes.\n").unwrap();
-    if let Err(errors) = load(dir.path()) {
-        panic!("{errors}");
+    let specs = load(dir.path()).unwrap_or_else(|errors| panic!("{errors}"));
+    // The page's handler is the printed frame, filled in.
+    let page = page();
+    let frame = skeleton(&specs.tools[0]);
+    let lines = frame.lines().filter(|line| {
+        ["use ", "impl ", "    async fn "]
+            .iter()
+            .any(|word| line.starts_with(word))
+    });
+    for line in lines {
+        assert!(
+            page.contains(&format!("\n{line}\n")),
+            "the handler does not have: {line}"
+        );
     }
+    assert!(frame.contains("impl Handle<NoteAdd>") && page.contains("Failure::Full.into()"));
 }
 
 fn is_valid(kind: &str, path: &str, text: &str) {

@@ -5,12 +5,21 @@
 //! the specs.
 
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use devloop_core::sandbox::{FsError, ProjectDir, RelPath};
+use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
+use toml::Spanned;
+
+/// The most that is read of a settings file; one with every key has less than a hundredth of that.
+const LARGEST_FILE: u64 = 64 * 1024;
+
+/// The name of the file in a project.
+const FILE_NAME: &str = "devloop.toml";
 
 /// The settings in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +65,15 @@ pub struct ConfigError {
     message: String,
 }
 
+impl ConfigError {
+    fn new(path: &Path, message: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.message)
@@ -68,15 +86,18 @@ impl Config {
     /// The settings for a project: its own `devloop.toml` over the user's over the defaults.
     ///
     /// # Errors
-    /// A file that exists and cannot be read, is no TOML, has an unknown key, or a value out of range; with line and
-    /// column.
-    pub fn load(project: &Path, user: Option<&Path>) -> Result<Self, ConfigError> {
+    /// A file that exists and cannot be read, is no regular file, has more than 64 KiB, is no TOML, has an unknown key, or
+    /// a value out of range; what is wrong in the text comes with line and column. The project's file must not be a link:
+    /// whoever can write in a project could else have any file read.
+    pub fn load(project: &ProjectDir, user: Option<&Path>) -> Result<Self, ConfigError> {
         let mut config = Self::default();
-        for path in user.into_iter().chain([&*project.join("devloop.toml")]) {
-            if let Some(file) = read(path)? {
-                config.apply(file, path)?;
-            }
+        if let Some(path) = user {
+            let text = read_users(path).map_err(|message| ConfigError::new(path, message))?;
+            config.apply(text, path)?;
         }
+        let path = project.path().join(FILE_NAME);
+        let text = read_projects(project).map_err(|message| ConfigError::new(&path, message))?;
+        config.apply(text, &path)?;
         Ok(config)
     }
 
@@ -87,17 +108,31 @@ impl Config {
         Some(base.join("devloop/devloop.toml"))
     }
 
-    fn apply(&mut self, file: File, path: &Path) -> Result<(), ConfigError> {
-        let wrong = |key: &str, found: String, expected: &str| ConfigError {
-            path: path.to_owned(),
-            message: format!("{key} is {found}; expected {expected}"),
+    fn apply(&mut self, bytes: Option<Vec<u8>>, path: &Path) -> Result<(), ConfigError> {
+        let Some(bytes) = bytes else { return Ok(()) };
+        let text = str::from_utf8(&bytes)
+            .map_err(|error| ConfigError::new(path, format!("it is not UTF-8 from byte {} on", error.valid_up_to())))?;
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        // The parser's text has line, column, the line itself and, for an unknown key, the known ones.
+        let file: Settings =
+            toml::from_str(text).map_err(|error| ConfigError::new(path, error.to_string().trim_end().to_owned()))?;
+        let wrong = |key: &str, at: usize, found: String, expected: &str| {
+            let before = text.get(..at).unwrap_or(text);
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or(before).chars().count() + 1;
+            ConfigError::new(
+                path,
+                format!("line {line}, column {column}: {key} is {found}; expected {expected}"),
+            )
         };
         if let Some(name) = file.server.name {
+            let (at, name) = (name.span().start, name.into_inner());
             let fits = (1..=20).contains(&name.len())
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
             if !fits {
                 return Err(wrong(
                     "server.name",
+                    at,
                     format!("{name:?}"),
                     "1 to 20 letters, digits, `-` or `_`",
                 ));
@@ -105,16 +140,18 @@ impl Config {
             self.server_name = name;
         }
         if let Some(ms) = file.limits.lock_wait_ms {
-            if !(1..=60_000).contains(&ms) {
-                return Err(wrong("limits.lock_wait_ms", ms.to_string(), "1 to 60000"));
-            }
-            self.lock_wait = Duration::from_millis(ms);
+            let (at, ms) = (ms.span().start, ms.into_inner());
+            self.lock_wait = match u64::try_from(ms) {
+                Ok(fitting @ 1..=60_000) => Duration::from_millis(fitting),
+                _ => return Err(wrong("limits.lock_wait_ms", at, ms.to_string(), "1 to 60000")),
+            };
         }
         if let Some(kept) = file.limits.history_kept {
-            if !(1..=1_000).contains(&kept) {
-                return Err(wrong("limits.history_kept", kept.to_string(), "1 to 1000"));
-            }
-            self.history_kept = kept;
+            let (at, kept) = (kept.span().start, kept.into_inner());
+            self.history_kept = match usize::try_from(kept) {
+                Ok(fitting @ 1..=1_000) => fitting,
+                _ => return Err(wrong("limits.history_kept", at, kept.to_string(), "1 to 1000")),
+            };
         }
         Ok(())
     }
@@ -122,7 +159,7 @@ impl Config {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct Settings {
     #[serde(default)]
     server: Server,
     #[serde(default)]
@@ -132,34 +169,77 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Server {
-    name: Option<String>,
+    name: Option<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limits {
-    lock_wait_ms: Option<u64>,
-    history_kept: Option<usize>,
+    lock_wait_ms: Option<Spanned<i64>>,
+    history_kept: Option<Spanned<i64>>,
 }
 
-fn read(path: &Path) -> Result<Option<File>, ConfigError> {
-    let failed = |message: String| ConfigError {
-        path: path.to_owned(),
-        message,
+fn too_large(bytes: u64) -> String {
+    format!("it has {bytes} bytes or more; settings have at most {LARGEST_FILE}")
+}
+
+/// The project's file: others may have put it there, so no link is followed and nothing but a regular file is opened.
+fn read_projects(project: &ProjectDir) -> Result<Option<Vec<u8>>, String> {
+    let path = RelPath::parse(FILE_NAME).map_err(|problem| problem.to_string())?;
+    project.read(&path, LARGEST_FILE).map_err(|error| match error {
+        FsError::Denied { .. } | FsError::Obstructed { .. } => {
+            "it must be a regular file; a link, a directory, a pipe or a device is not read".to_owned()
+        }
+        FsError::TooLarge { bytes, .. } => too_large(bytes),
+        FsError::Io { source, .. } => source.to_string(),
+        other => other.to_string(),
+    })
+}
+
+/// The user's own file, which may be a link.
+fn read_users(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    // Without waiting for the other end, should it be a pipe.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(error) => {
+            let error = io::Error::from(error);
+            return match error.kind() {
+                // A user without a home may have a file in its place.
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+                _ => Err(error.to_string()),
+            };
+        }
     };
-    match fs::read_to_string(path) {
-        // The parser's text has line, column, the line itself and, for an unknown key, the known ones.
-        Ok(text) => toml::from_str(&text)
-            .map(Some)
-            .map_err(|error| failed(error.to_string().trim_end().to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed(error.to_string())),
+    let kind = file.metadata().map_err(|error| error.to_string())?;
+    if !kind.is_file() {
+        return Err("it must be a regular file; a directory, a pipe or a device is not read".to_owned());
     }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(too_large(bytes.len() as u64));
+    }
+    Ok(Some(bytes))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    fn make_pipe(path: &Path) {
+        let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+        assert!(made.success());
+    }
+
+    fn load_in(dir: &Path, user: Option<&Path>) -> Result<Config, String> {
+        let dir = ProjectDir::open(dir).unwrap();
+        Config::load(&dir, user).map_err(|error| error.to_string())
+    }
 
     fn load(project: &str, user: Option<&str>) -> Result<Config, String> {
         let dir = tempfile::tempdir().unwrap();
@@ -168,7 +248,7 @@ mod tests {
         if let Some(user) = user {
             fs::write(&user_file, user).unwrap();
         }
-        Config::load(dir.path(), Some(&user_file)).map_err(|error| error.to_string())
+        load_in(dir.path(), Some(&user_file))
     }
 
     #[test]
@@ -208,8 +288,13 @@ mod tests {
     fn a_value_out_of_range_names_the_range() {
         let error = load("[limits]\nhistory_kept = 0\n", None).unwrap_err();
         assert!(
-            error.ends_with("limits.history_kept is 0; expected 1 to 1000"),
+            error.ends_with("line 2, column 16: limits.history_kept is 0; expected 1 to 1000"),
             "{error}"
+        );
+        let negative = load("# é\r\n[limits]\r\nlock_wait_ms = -1\r\n", None).unwrap_err();
+        assert!(
+            negative.ends_with("line 3, column 16: limits.lock_wait_ms is -1; expected 1 to 60000"),
+            "{negative}"
         );
         assert!(
             load("[server]\nname = \"a b\"\n", None)
@@ -234,5 +319,55 @@ mod tests {
         );
         assert_eq!(with(&[("HOME", "/h")]), Some("/h/.config/devloop/devloop.toml".into()));
         assert_eq!(with(&[("HOME", "relative")]), None);
+    }
+
+    #[test]
+    fn the_projects_file_is_a_regular_file_of_bounded_size_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE_NAME);
+        let refused = || load_in(dir.path(), None).unwrap_err();
+
+        make_pipe(&file);
+        assert!(refused().contains("regular file"), "{}", refused());
+        fs::remove_file(&file).unwrap();
+
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        fs::write(outside.path(), "secret\n").unwrap();
+        std::os::unix::fs::symlink(outside.path(), &file).unwrap();
+        assert!(
+            refused().contains("regular file") && !refused().contains("secret"),
+            "{}",
+            refused()
+        );
+        fs::remove_file(&file).unwrap();
+
+        fs::write(&file, "#".repeat(64 * 1024 + 1)).unwrap();
+        assert!(refused().contains("65537 bytes"), "{}", refused());
+        fs::write(&file, "#".repeat(64 * 1024)).unwrap();
+        assert_eq!(load_in(dir.path(), None).unwrap(), Config::default());
+        fs::write(&file, b"# \xff").unwrap();
+        assert!(refused().contains("UTF-8 from byte 2"), "{}", refused());
+        fs::write(&file, "\u{FEFF}[limits]\nhistory_kept = 7\n").unwrap();
+        assert_eq!(load_in(dir.path(), None).unwrap().history_kept, 7);
+    }
+
+    #[test]
+    fn the_users_file_may_be_a_link_and_never_a_pipe_or_endless() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("real.toml"), dir.path().join("link.toml"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        fs::write(&file, "[limits]\nhistory_kept = 7\n").unwrap();
+        assert_eq!(load_in(dir.path(), Some(&link)).unwrap().history_kept, 7);
+        let pipe = dir.path().join("pipe");
+        make_pipe(&pipe);
+        for odd in [&*pipe, Path::new("/dev/zero"), dir.path()] {
+            let error = load_in(dir.path(), Some(odd)).unwrap_err();
+            assert!(error.contains("regular file"), "{error}");
+        }
+        // Somebody whose home is `/dev/null` has no settings.
+        assert_eq!(
+            load_in(dir.path(), Some(Path::new("/dev/null/.config/devloop/devloop.toml"))).unwrap(),
+            Config::default()
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use devloop_contract::{InternalError, Refusal, Tool};
 use devloop_core::sandbox::Sandbox;
-use devloop_core::store::{Store, clock};
+use devloop_core::store::{Lock, Store, StoreError, Wait, clock};
 use devloop_generated::Event;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -33,7 +33,12 @@ struct Inner {
     tool_use_id: String,
     cancel: CancellationToken,
     progress: Option<mpsc::UnboundedSender<Progress>>,
+    may_block: Option<MayBlock>,
 }
+
+/// Says that the thread on which a handler runs waits for nobody else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MayBlock;
 
 /// How bad a log line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,7 @@ impl Context {
         tool_use_id: String,
         cancel: CancellationToken,
         progress: Option<mpsc::UnboundedSender<Progress>>,
+        may_block: Option<MayBlock>,
     ) -> Self {
         let store = Store::new(sandbox, Arc::clone(&project.clock));
         Self {
@@ -66,6 +72,7 @@ impl Context {
                 tool_use_id,
                 cancel,
                 progress,
+                may_block,
             }),
         }
     }
@@ -111,6 +118,19 @@ impl Context {
         self.inner.cancel.is_cancelled()
     }
 
+    /// Takes the lock `name` of the project, waiting as long as the settings say and no longer than the caller wants the
+    /// result. Blocks: use it inside [`blocking`](Self::blocking).
+    ///
+    /// # Errors
+    /// `busy` with the holder, a cancelled call, a refused path, or an error of the system.
+    pub fn lock(&self, name: &str) -> Result<Lock, StoreError> {
+        let cancelled = || self.cancelled();
+        // A wait as long as the tool's own time would end in a time-out, which says less than `busy` does.
+        let longest = self.inner.tool.timeout.mul_f32(0.8);
+        let wait = Wait::at_most(self.inner.project.config.lock_wait.min(longest)).unless(&cancelled);
+        self.inner.store.lock(name, wait)
+    }
+
     /// Tells the caller how far a long call is; nothing happens when it did not ask.
     pub fn progress(&self, progress: Progress) {
         if let Some(sender) = &self.inner.progress {
@@ -129,7 +149,7 @@ impl Context {
         }
     }
 
-    /// Runs file work on a thread that may block. The work runs to its end even when the caller cancels: a write is never
+    /// Runs file work on a thread that may block: this one, when the call has it to itself. The work runs to its end even when the caller cancels: a write is never
     /// dropped half-way.
     ///
     /// # Errors
@@ -140,6 +160,9 @@ impl Context {
         F: Send + 'static,
         W: FnOnce(&Self) -> Result<T, Refusal<F>> + Send + 'static,
     {
+        if self.inner.may_block.is_some() {
+            return work(self);
+        }
         let context = self.clone();
         match tokio::task::spawn_blocking(move || work(&context)).await {
             Ok(result) => result,

@@ -4,10 +4,16 @@
 //! together. Leaves out opening the directory (the core's sandbox).
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use devloop_contract::Agent;
 use uuid::Uuid;
+
+/// Where Claude Code says which session it is.
+pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
+
+/// The most characters of a name that is free text.
+const LONGEST_LABEL: usize = 256;
 
 /// The names under which a call's files and events are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +72,8 @@ impl std::error::Error for IdentityError {}
 
 /// Works out the identity of calls of `agent` in the project at `dir`.
 ///
-/// Company and project come from a path `…/companies/{cid}/projects/{pid}`; else from the flags; else they are `local`
-/// and the directory's name. The session is `--session-id`, else `CLAUDE_CODE_SESSION_ID` as handed in by the caller, else
+/// Company and project come from a path `…/companies/{cid}/projects/{pid}`: the real one, else the one given, which may
+/// lead there over links; else from the flags; else they are `local` and the directory's name. The session is `--session-id`, else `CLAUDE_CODE_SESSION_ID` as handed in by the caller, else
 /// a new UUID v7.
 ///
 /// # Errors
@@ -99,25 +105,24 @@ pub fn identify(
         }
         (_, unit) => unit,
     };
-    let from_path = ids_in_path(dir);
+    // A directory that cannot be resolved is refused when it is opened; here its name is all there is.
+    let real = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let from_path = ids_in_path(&real).or_else(|| ids_in_path(dir));
     let (company_in_path, project_in_path) = from_path.unzip();
     let company = agreed("--company", given.company, company_in_path, || "local".to_owned())?;
     let project = agreed("--project", given.project, project_in_path, || {
-        dir.file_name()
+        real.file_name()
             .map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned())
     })?;
-    let call_id = given.call_id.unwrap_or_else(|| format!("call-{}", Uuid::now_v7()));
-    let session_id = given
-        .session_id
-        .or(session_of_client)
-        .unwrap_or_else(|| Uuid::now_v7().to_string());
-    for (flag, value) in [("--call-id", &call_id), ("--session-id", &session_id)] {
-        if value.is_empty() || value.len() > 256 || value.chars().any(char::is_control) {
-            return Err(IdentityError(format!(
-                "{flag} must have 1 to 256 characters and no control characters"
-            )));
-        }
-    }
+    let call_id = match given.call_id {
+        Some(id) => label("--call-id", id)?,
+        None => format!("call-{}", Uuid::now_v7()),
+    };
+    let session_id = match (given.session_id, session_of_client) {
+        (Some(id), _) => label("--session-id", id)?,
+        (None, Some(id)) => label(SESSION_VARIABLE, id)?,
+        (None, None) => Uuid::now_v7().to_string(),
+    };
     Ok(Identity {
         company,
         project,
@@ -126,6 +131,22 @@ pub fn identify(
         call_id,
         session_id,
     })
+}
+
+/// A free text that names something, from the flag or the variable `from`.
+fn label(from: &str, value: String) -> Result<String, IdentityError> {
+    let length = value.chars().count();
+    if (1..=LONGEST_LABEL).contains(&length) && !value.contains(char::is_control) {
+        return Ok(value);
+    }
+    let found = match length {
+        0 => "it is empty".to_owned(),
+        _ if length > LONGEST_LABEL => format!("it has {length}"),
+        _ => format!("it is {value:?}"),
+    };
+    Err(IdentityError(format!(
+        "{from} must have 1 to {LONGEST_LABEL} characters and no control characters; {found}"
+    )))
 }
 
 /// `/^[a-z][a-z0-9-]{1,31}$/`, the rule for the ids of units.
@@ -139,12 +160,14 @@ fn is_unit_id(text: &str) -> bool {
 
 /// `cid` and `pid` of a path that ends in `companies/{cid}/projects/{pid}`.
 fn ids_in_path(dir: &Path) -> Option<(String, String)> {
-    let mut parts = dir
-        .components()
-        .rev()
-        .map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let mut parts = dir.components().rev().map(|part| match part {
+        Component::Normal(name) => name.to_string_lossy().into_owned(),
+        // No name, and no name's equal.
+        _ => String::new(),
+    });
     let (pid, projects, cid, companies) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    (projects == "projects" && companies == "companies").then_some((cid, pid))
+    let named = !cid.is_empty() && !pid.is_empty();
+    (named && projects == "projects" && companies == "companies").then_some((cid, pid))
 }
 
 fn agreed(
@@ -157,12 +180,31 @@ fn agreed(
         (Some(given), Some(in_path)) if given != in_path => Err(IdentityError(format!(
             "{flag} {given} contradicts the project directory, which says {in_path}: leave the flag out"
         ))),
-        (Some(name), _) if name.is_empty() || name.contains(['/', '\0']) => {
-            Err(IdentityError(format!("{flag} must not be empty and not contain `/`")))
+        (Some(name), _) if !is_directory_name(&name) => Err(IdentityError(format!(
+            "{flag} is {name:?}; it must be a name that a directory can have: 1 to 255 bytes, no `/`, no control \
+             characters, not `.` or `..`"
+        ))),
+        (Some(name), _) => Ok(name),
+        (None, in_path) => {
+            let name = in_path.unwrap_or_else(default);
+            if is_directory_name(&name) {
+                Ok(name)
+            } else {
+                Err(IdentityError(format!(
+                    "the project directory's path says {name:?} for {flag}, which has control characters: rename the \
+                     directory"
+                )))
+            }
         }
-        (Some(name), _) | (None, Some(name)) => Ok(name),
-        (None, None) => Ok(default()),
     }
+}
+
+/// Names of companies and projects become parts of paths.
+fn is_directory_name(name: &str) -> bool {
+    (1..=255).contains(&name.len())
+        && name != "."
+        && name != ".."
+        && !name.contains(|c: char| c == '/' || c.is_control())
 }
 
 #[cfg(test)]
@@ -260,5 +302,66 @@ mod tests {
                 .len(),
             36
         );
+    }
+
+    #[test]
+    fn a_link_on_the_way_hides_neither_company_nor_project() {
+        let dir = tempfile::tempdir().unwrap();
+        let projects = dir.path().join("companies/c1/projects");
+        let elsewhere = dir.path().join("elsewhere");
+        for made in [&projects.join("p1"), &elsewhere] {
+            std::fs::create_dir_all(made).unwrap();
+        }
+        let link = |to: &Path, at: &Path| std::os::unix::fs::symlink(to, at).unwrap();
+        link(&projects.join("p1"), &dir.path().join("shop"));
+        link(&elsewhere, &projects.join("p2"));
+        link(&projects.join("p1"), &projects.join("current"));
+        let ids = |path: &Path| {
+            let identity = pm(path.to_str().unwrap(), Given::default()).unwrap();
+            format!("{}/{}", identity.company, identity.project)
+        };
+        assert_eq!(ids(&dir.path().join("shop")), "c1/p1", "the real path says it");
+        assert_eq!(ids(&projects.join("p2")), "c1/p2", "only the given path says it");
+        assert_eq!(ids(&projects.join("current")), "c1/p1", "the real path wins");
+        assert_eq!(ids(&projects.join("..")), "local/c1", "`..` is no project");
+    }
+
+    #[test]
+    fn a_company_or_project_is_a_name_that_a_directory_can_have() {
+        for bad in ["", ".", "..", "a/b", "a\nb", "\u{7f}", &"x".repeat(256)] {
+            for (company, project, flag) in [(Some(bad), None, "--company"), (None, Some(bad), "--project")] {
+                let given = Given {
+                    company: company.map(str::to_owned),
+                    project: project.map(str::to_owned),
+                    ..Given::default()
+                };
+                let error = pm("/p", given).unwrap_err().to_string();
+                assert!(error.starts_with(flag) && !error.contains('\n'), "{bad:?}: {error}");
+            }
+        }
+        assert!(
+            pm("/a\nb", Given::default())
+                .unwrap_err()
+                .to_string()
+                .contains("rename")
+        );
+    }
+
+    #[test]
+    fn labels_are_counted_in_characters_and_blamed_on_where_they_came_from() {
+        let agent = AgentId::Pm.agent();
+        let of_client = |id: &str| identify(agent, Path::new("/p"), Given::default(), Some(id.to_owned()));
+        assert_eq!(of_client(&"é".repeat(256)).unwrap().session_id.chars().count(), 256);
+        let error = of_client(&"é".repeat(257)).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "CLAUDE_CODE_SESSION_ID must have 1 to 256 characters and no control characters; it has 257"
+        );
+        let given = Given {
+            session_id: Some("a\tb".to_owned()),
+            ..Given::default()
+        };
+        let error = identify(agent, Path::new("/p"), given, Some("fine".to_owned())).unwrap_err();
+        assert!(error.to_string().starts_with("--session-id must"), "{error}");
     }
 }

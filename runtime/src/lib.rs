@@ -13,6 +13,8 @@ mod handlers;
 pub mod identity;
 mod json;
 pub mod mcp;
+mod patient;
 pub mod project;
 pub mod projection;
 pub mod session;
+mod turns;

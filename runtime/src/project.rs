@@ -28,7 +28,7 @@ pub struct Escalation {
     pub chain: String,
 }
 
-/// Whoever drives the loop. A host program brings its own; without one, an escalation is logged.
+/// Whoever drives the loop. A host program brings its own; without one, the log is all there is.
 pub trait LoopController: Send + Sync {
     /// An internal error: nothing that the agent can mend. Called once per error, after the event `loop.escalated`.
     fn escalate(&self, escalation: &Escalation);
@@ -39,15 +39,8 @@ pub trait LoopController: Send + Sync {
 pub struct LogOnly;
 
 impl LoopController for LogOnly {
-    fn escalate(&self, escalation: &Escalation) {
-        tracing::error!(
-            agent = escalation.agent,
-            tool = escalation.tool,
-            error_id = escalation.error_id,
-            "internal error: {}",
-            escalation.chain
-        );
-    }
+    /// Nothing: the call path has logged the error already.
+    fn escalate(&self, _escalation: &Escalation) {}
 }
 
 /// A project directory, opened, with the services that its calls share.
@@ -100,7 +93,7 @@ impl Project {
         let path = std::path::absolute(path).map_err(|error| OpenError::Path(path.to_owned(), error))?;
         let dir = ProjectDir::open(&path).map_err(OpenError::Dir)?;
         let user = Config::user_file(|name| std::env::var_os(name));
-        let config = Config::load(&path, user.as_deref()).map_err(OpenError::Config)?;
+        let config = Config::load(&dir, user.as_deref()).map_err(OpenError::Config)?;
         Ok(Self::new(dir, config))
     }
 

@@ -8,36 +8,24 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
+use devloop_contract::error::Ground;
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::glob::{Pattern, PatternError};
-use devloop_contract::tool::Parallelism;
 use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
 use devloop_core::registry::{BuildError, CompiledTool, Registry};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::call::{CallOutcome, CallRequest, ToolService};
-use crate::context::{Context, publish};
+use crate::context::{Context, MayBlock, publish};
 use crate::identity::Identity;
 use crate::project::{Escalation, Project};
 use crate::projection::tools_of;
-
-/// How long a call that ran out of time may take to stop before its answer no longer waits for it.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// A call's turn; it goes on when the handler has ended, which may be after its answer was given up on.
-#[derive(Debug)]
-enum Turn {
-    Shared(#[expect(dead_code, reason = "held, not read")] OwnedRwLockReadGuard<()>),
-    Exclusive(#[expect(dead_code, reason = "held, not read")] OwnedRwLockWriteGuard<()>),
-}
+use crate::turns::{Ended, Place, Turns};
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -56,7 +44,7 @@ struct Inner {
     tools: Vec<&'static Tool>,
     registry: Registry,
     sandboxes: BTreeMap<&'static str, OnceLock<Sandbox>>,
-    gate: Arc<RwLock<()>>,
+    turns: Turns,
     instructions: String,
 }
 
@@ -77,7 +65,7 @@ impl Session {
             tools,
             registry,
             sandboxes,
-            gate: Arc::default(),
+            turns: Turns::default(),
             instructions,
         };
         Self { inner: Arc::new(inner) }
@@ -108,23 +96,39 @@ impl Session {
     /// `None` when the caller cancelled before it was this call's turn.
     async fn run(&self, compiled: &CompiledTool, request: CallRequest) -> Option<Result<Value, ErasedRefusal>> {
         let (tool, cancel) = (compiled.tool(), request.cancel.clone());
-        let (context, input) = match self.prepare(compiled, request) {
+        let place = self.inner.turns.place(tool.parallelism);
+        let (context, input) = match self.prepare(compiled, request, &place) {
             Ok(prepared) => prepared,
             Err(refusal) => return Some(Err(refusal)),
         };
-        let turn = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return None,
-            turn = tokio::time::timeout(tool.timeout, self.turn(tool.parallelism)) => turn,
+        let work = async move { dispatch(&context, input).await };
+        let expected = |body| Err(ErasedRefusal::Expected(Box::new(body)));
+        let output = match self
+            .inner
+            .turns
+            .run(place, tool.parallelism, tool.timeout, cancel, work)
+            .await
+        {
+            Ended::Cancelled => return None,
+            Ended::NoTurn => return Some(expected(no_turn(tool))),
+            // A result that came after all is better than none.
+            Ended::Done(result) | Ended::TimedOut(Some(result @ Ok(_))) => result,
+            Ended::TimedOut(_) => return Some(expected(timed_out(tool))),
+            Ended::Panicked(error) => {
+                let message = format!("the handler of {} panicked", tool.name);
+                Err(ErasedRefusal::Tool(InternalError::new(message, error).into()))
+            }
         };
-        let Ok(turn) = turn else {
-            return Some(Err(ErasedRefusal::Expected(Box::new(no_turn(tool)))));
-        };
-        Some(carry_out(compiled, context, input, cancel, turn).await)
+        Some(output.and_then(|output| finished(compiled, output)))
     }
 
     /// Input that is built and typed, and what its handler gets. Nothing has happened yet.
-    fn prepare(&self, compiled: &CompiledTool, request: CallRequest) -> Result<(Context, AnyInput), ErasedRefusal> {
+    fn prepare(
+        &self,
+        compiled: &CompiledTool,
+        request: CallRequest,
+        place: &Place,
+    ) -> Result<(Context, AnyInput), ErasedRefusal> {
         let tool = compiled.tool();
         let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
         let built = compiled.build(request.arguments).map_err(|error| match error {
@@ -144,18 +148,9 @@ impl Session {
             request.tool_use_id,
             request.cancel,
             request.progress,
+            matches!(place, Place::Desk(_)).then_some(MayBlock),
         );
         Ok((context, input))
-    }
-
-    /// Waits until a call may run: first come, first served, shared calls beside each other and an exclusive one alone.
-    /// Without it, pipelined calls would each hold a thread and wait for one another's file locks there.
-    async fn turn(&self, parallelism: Parallelism) -> Turn {
-        let gate = Arc::clone(&self.inner.gate);
-        match parallelism {
-            Parallelism::Shared => Turn::Shared(gate.read_owned().await),
-            Parallelism::Exclusive => Turn::Exclusive(gate.write_owned().await),
-        }
     }
 
     /// What the caller is told; an error when it is internal and others must be told as well.
@@ -180,19 +175,19 @@ impl Session {
             }
             Err(ErasedRefusal::Tool(error @ ToolError::Sandbox { .. })) => {
                 let message = error.to_string();
-                let ToolError::Sandbox { cause, .. } = error else {
+                let ToolError::Sandbox { cause, ground, .. } = error else {
                     unreachable!("matched above")
                 };
-                let may_write = format!("{} may write: {}", self.inner.agent.name, self.allowed());
-                let hint = match cause {
-                    Some(cause) => format!("{cause}. {may_write}"),
-                    None => may_write,
-                };
+                // Where something lies in the way, other paths are no help.
+                let may_write = (ground == Ground::Permission)
+                    .then(|| format!("{} may write: {}", self.inner.agent.name, self.allowed()));
+                let hint = [cause, may_write].into_iter().flatten().collect::<Vec<_>>().join(". ");
                 CallOutcome::Sandbox {
                     message,
-                    hint: Some(hint),
+                    hint: (!hint.is_empty()).then_some(hint),
                 }
             }
+            Err(ErasedRefusal::Tool(ToolError::Cancelled)) => CallOutcome::Cancelled,
             Err(ErasedRefusal::Tool(ToolError::Internal(error))) => return Err(error),
         })
     }
@@ -200,7 +195,8 @@ impl Session {
     /// The patterns that the agent may write in this session, for reading.
     fn allowed(&self) -> String {
         let allowed = self.inner.agent.sandbox.write_allow.iter().map(|text| {
-            bound(text, &self.inner.identity).map_or_else(|_| (*text).to_owned(), |pattern| pattern.to_string())
+            bound(text, self.inner.agent, &self.inner.identity)
+                .map_or_else(|_| (*text).to_owned(), |pattern| pattern.to_string())
         });
         allowed.collect::<Vec<_>>().join(", ")
     }
@@ -275,39 +271,9 @@ impl ToolService for Session {
     }
 }
 
-/// Runs the handler and makes its answer a result.
-async fn carry_out(
-    compiled: &CompiledTool,
-    context: Context,
-    input: AnyInput,
-    cancel: CancellationToken,
-    turn: Turn,
-) -> Result<Value, ErasedRefusal> {
+/// A handler's output as the result of the call, checked against the published schema.
+fn finished(compiled: &CompiledTool, output: Value) -> Result<Value, ErasedRefusal> {
     let tool = compiled.tool();
-    let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
-    // A task of its own: a panic is caught, and a call whose answer is no longer awaited still ends its writes.
-    let mut task = tokio::spawn(async move {
-        let _turn = turn;
-        dispatch(&context, input).await
-    });
-    let ended = match tokio::time::timeout(tool.timeout, &mut task).await {
-        Ok(ended) => ended,
-        Err(_elapsed) => {
-            cancel.cancel();
-            match tokio::time::timeout(GRACE, &mut task).await {
-                // It made it after all; its result is better than none.
-                Ok(Ok(Ok(output))) => Ok(Ok(output)),
-                _ => return Err(ErasedRefusal::Expected(Box::new(timed_out(tool)))),
-            }
-        }
-    };
-    let output = match ended {
-        Ok(result) => result?,
-        Err(error) => {
-            let message = format!("the handler of {} panicked", tool.name);
-            return Err(internal(InternalError::new(message, error)));
-        }
-    };
     let mut result = Map::new();
     result.insert("ok".into(), Value::Bool(true));
     if let Value::Object(output) = output {
@@ -319,7 +285,7 @@ async fn carry_out(
             "the answer of {} breaks the output schema of {}: {mismatch}",
             tool.name, tool.spec
         );
-        return Err(internal(InternalError::bare(message)));
+        return Err(ErasedRefusal::Tool(InternalError::bare(message).into()));
     }
     Ok(result)
 }
@@ -360,7 +326,7 @@ fn sandbox_for(
     tool: &'static Tool,
 ) -> Result<Sandbox, InternalError> {
     let bound = |text: &str| {
-        bound(text, identity).map_err(|error| {
+        bound(text, agent, identity).map_err(|error| {
             InternalError::new(
                 format!("the path pattern `{text}` of {} or {}", tool.spec, agent.id),
                 error,
@@ -398,12 +364,13 @@ fn sandbox_for(
         .with_read_allow(read))
 }
 
-/// A pattern in which the agent, its state key and its unit stand for this session's.
-fn bound(text: &str, identity: &Identity) -> Result<Pattern, PatternError> {
+/// A pattern in which the agent, its state key, its unit and its site stand for this session's.
+fn bound(text: &str, agent: &Agent, identity: &Identity) -> Result<Pattern, PatternError> {
     let value = |name: &str| match name {
         "agent" => Some(vec![identity.agent.to_owned()]),
         "state_key" => Some(vec![identity.state_key()]),
         "unit_id" => identity.unit_id.clone().map(|unit| vec![unit]),
+        "site" if !agent.sandbox.site.is_empty() => Some(vec![agent.sandbox.site.to_owned()]),
         _ => None,
     };
     Pattern::parse(text).map(|pattern| pattern.bind(&value))

@@ -306,11 +306,42 @@ async fn wrong_parameters_and_methods_are_answered() {
         ),
         (br#"{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"cursor":5}}"#, json!(9), -32602, "`params.cursor`"),
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),
-        (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no/such"),
-        (br#"{"jsonrpc":"2.0","id":12,"method":"prompts/list"}"#, json!(12), -32601, "prompts/list"),
+        (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no method \"no/such\" here; this server answers initialize"),
+        (br#"{"jsonrpc":"2.0","id":12,"method":"prompts/list"}"#, json!(12), -32601, "no method \"prompts/list\""),
         (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32601, "resources/read"),
     ];
     refused(&mut Client::open().await, frames).await;
+}
+
+#[tokio::test]
+async fn an_opening_that_does_not_fit_names_the_field() {
+    let info = json!({"name": "test", "version": "1"});
+    for (params, part) in [
+        (json!({}), "`params.protocolVersion` is missing: it must be a string"),
+        (
+            json!({"protocolVersion": 5, "capabilities": {}, "clientInfo": info}),
+            "`params.protocolVersion` must be a string, found a number",
+        ),
+        (
+            json!({"protocolVersion": "2025-06-18", "clientInfo": info}),
+            "`params.capabilities` is missing: it must be an object",
+        ),
+        (
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": []}),
+            "`params.clientInfo` must be an object, found an array",
+        ),
+        (
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x"}}),
+            "`params.clientInfo.version` is missing: it must be a string",
+        ),
+    ] {
+        let mut client = Client::start(ServeOptions::default());
+        client
+            .send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}))
+            .await;
+        assert_eq!(error_of(&client.next().await), (-32602, part));
+        client.nothing_but_a_ping().await;
+    }
 }
 
 #[tokio::test]
@@ -521,7 +552,7 @@ async fn failures_are_results_with_everything_in_the_text() {
         (
             "internal",
             &[
-                "internal error: the list cannot be read",
+                "internal error: the list cannot be read: no space\n",
                 "e-1",
                 "reported",
                 "Do not retry blindly",
@@ -548,7 +579,10 @@ async fn a_panic_is_an_internal_error() {
     let mut client = Client::open().await;
     client.call(1, "panic", json!({})).await;
     let answer = client.next().await;
-    assert!(text_of(&answer).starts_with("internal error"), "{answer}");
+    assert!(
+        text_of(&answer).starts_with("internal error: the tool broke off: as asked\n"),
+        "{answer}"
+    );
     client.nothing_but_a_ping().await;
 }
 

@@ -1,14 +1,14 @@
-//! Examples: that there is one, and that each is what it shows.
+//! Examples: that every tool has one, and that each is what it shows.
 
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value, json};
 
 use super::schemas::ToolSchemas;
 use super::values::{advice, compile, reason};
-use crate::model::{RuleSpec, Schema};
+use crate::model::{ExampleSpec, RuleSpec, Schema};
 use crate::pointer::child;
 use crate::report::Report;
-use crate::resolve::map_subschemas;
+use crate::resolve::{holds, map_subschemas, view, with_defaults};
 use crate::specs::{Doc, Specs};
 use crate::suggest::{list, nearest, suggest};
 
@@ -24,29 +24,121 @@ pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report)
         let input = compile(&schemas.input).ok();
         // Outputs are open for the tools of tomorrow; an example shows today's.
         let output = compile(&closed(&schemas.output)).ok();
+        let whole = Judge {
+            doc,
+            input: &schemas.input,
+            validator: input.as_ref(),
+            output: &schemas.output,
+            output_validator: output.as_ref(),
+            rules: spec.rules.iter().cloned().enumerate().collect(),
+        };
         for (index, example) in spec.examples.iter().enumerate() {
-            let pointer = format!("/examples/{index}/input");
-            let value = Value::Object(example.input.clone());
-            if let Some(input) = &input {
-                judge(doc, &pointer, &value, input, &schemas.input, report);
+            whole.example(&format!("/examples/{index}"), example, report);
+        }
+        for (index, face) in spec.tools.iter().enumerate() {
+            let view = view(spec, Some(face), &schemas.input);
+            let own = compile(&view.input).ok();
+            let narrowed = Judge {
+                input: &view.input,
+                validator: own.as_ref(),
+                rules: view
+                    .rules
+                    .rules
+                    .iter()
+                    .map(|rule| (origin(rule, &spec.rules), rule.clone()))
+                    .collect(),
+                ..whole
+            };
+            let at = format!("/tools/{index}");
+            for (number, example) in face.examples.iter().enumerate() {
+                narrowed.example(&format!("{at}/examples/{number}"), example, report);
             }
-            rules(
-                doc,
-                &pointer,
-                &spec.rules,
-                &as_meant(&example.input, &schemas.input),
-                report,
+            let sound = ["/examples", "/input", &at];
+            if view.examples.is_empty() && !spec.examples.is_empty() && sound.iter().all(|at| report.is_sound(doc, at))
+            {
+                let message = format!("no example shows a call of `{}`", face.name);
+                let help = "add one under `examples` here: without bound and hidden fields, with all that is required";
+                report.key(doc, &at, message, help.to_owned());
+            }
+        }
+    }
+}
+
+/// The rule of the handler that a face's rule came from.
+fn origin(rule: &RuleSpec, rules: &[RuleSpec]) -> usize {
+    let from = |whole: &RuleSpec| match (rule, whole) {
+        (RuleSpec::ExactlyOneOf(left), RuleSpec::ExactlyOneOf(all))
+        | (RuleSpec::AtMostOneOf(left), RuleSpec::AtMostOneOf(all)) => left.iter().all(|field| all.contains(field)),
+        (RuleSpec::RequiredIf(one), RuleSpec::RequiredIf(other)) => one.field == other.field && one.when == other.when,
+        _ => false,
+    };
+    rules.iter().position(from).unwrap_or_default()
+}
+
+/// What examples are judged by.
+struct Judge<'a> {
+    doc: Doc<'a>,
+    input: &'a Schema,
+    validator: Option<&'a jsonschema::Validator>,
+    output: &'a Schema,
+    output_validator: Option<&'a jsonschema::Validator>,
+    /// Each with the index of the rule in the spec.
+    rules: Vec<(usize, RuleSpec)>,
+}
+
+impl Judge<'_> {
+    fn example(&self, at: &str, example: &ExampleSpec, report: &mut Report) {
+        let pointer = format!("{at}/input");
+        let value = Value::Object(example.input.clone());
+        if let Some(input) = self.validator {
+            judge(self.doc, &pointer, &value, input, self.input, report);
+        }
+        self.rules(&pointer, &as_meant(&example.input, self.input), report);
+        let Some(answer) = &example.output else { return };
+        let pointer = format!("{at}/output");
+        let mut answer = answer.clone();
+        if answer.shift_remove("ok").is_some() {
+            let help = "remove it: the call path adds `ok` to every answer".to_owned();
+            report.key(
+                self.doc,
+                &child(&pointer, "ok"),
+                "an example's output has no `ok`",
+                help,
             );
-            let Some(answer) = &example.output else { continue };
-            let pointer = format!("/examples/{index}/output");
-            let mut answer = answer.clone();
-            if answer.shift_remove("ok").is_some() {
-                let help = "remove it: the call path adds `ok` to every answer".to_owned();
-                report.key(doc, &child(&pointer, "ok"), "an example's output has no `ok`", help);
+        }
+        if let Some(output) = self.output_validator {
+            let answer = Value::Object(answer);
+            judge(self.doc, &pointer, &answer, output, self.output, report);
+        }
+    }
+
+    fn rules(&self, pointer: &str, input: &Map<String, Value>, report: &mut Report) {
+        let whole = with_defaults(self.input, input);
+        for (index, rule) in &self.rules {
+            // A rule that is wrong itself was reported with the rule.
+            let place = format!("/rules/{index}");
+            if !report.is_sound(self.doc, &place) || holds(rule, self.input, input) {
+                continue;
             }
-            if let Some(output) = &output {
-                judge(doc, &pointer, &Value::Object(answer), output, &schemas.output, report);
-            }
+            let given = |fields: &[String]| fields.iter().filter(|field| whole.contains_key(*field)).count();
+            let names = |fields: &[String]| list(&fields.iter().map(String::as_str).collect::<Vec<_>>());
+            let message = match rule {
+                RuleSpec::ExactlyOneOf(fields) => format!(
+                    "exactly one of {} is to be given, the example has {}",
+                    names(fields),
+                    given(fields)
+                ),
+                RuleSpec::AtMostOneOf(fields) => format!(
+                    "at most one of {} is to be given, the example has {}",
+                    names(fields),
+                    given(fields)
+                ),
+                RuleSpec::RequiredIf(rule) => {
+                    format!("`{}` is missing, which `{}` makes required", rule.field, rule.when)
+                }
+            };
+            let line = self.doc.tree.key_place(&place).line;
+            report.key(self.doc, pointer, message, format!("the rule is in line {line}"));
         }
     }
 }
@@ -109,46 +201,6 @@ fn as_meant(input: &Map<String, Value>, schema: &Schema) -> Map<String, Value> {
         meant.insert(name.to_owned(), value.clone());
     }
     meant
-}
-
-fn rules(doc: Doc<'_>, pointer: &str, rules: &[RuleSpec], input: &Map<String, Value>, report: &mut Report) {
-    for (index, rule) in rules.iter().enumerate() {
-        // A rule that is wrong itself was reported with the rule.
-        if !report.is_sound(doc, &format!("/rules/{index}")) {
-            continue;
-        }
-        let given = |fields: &[String]| fields.iter().filter(|field| input.contains_key(*field)).count();
-        let names = |fields: &[String]| list(&fields.iter().map(String::as_str).collect::<Vec<_>>());
-        let broken = match rule {
-            RuleSpec::ExactlyOneOf(fields) => {
-                let count = given(fields);
-                (count != 1).then(|| {
-                    format!(
-                        "exactly one of {} is to be given, the example has {count}",
-                        names(fields)
-                    )
-                })
-            }
-            RuleSpec::AtMostOneOf(fields) => {
-                let count = given(fields);
-                (count > 1).then(|| {
-                    format!(
-                        "at most one of {} is to be given, the example has {count}",
-                        names(fields)
-                    )
-                })
-            }
-            RuleSpec::RequiredIf(rule) => {
-                let decides = input.get(&rule.when).is_some_and(|value| rule.is.contains(value));
-                (decides && !input.contains_key(&rule.field))
-                    .then(|| format!("`{}` is missing, which `{}` makes required", rule.field, rule.when))
-            }
-        };
-        if let Some(message) = broken {
-            let place = doc.tree.key_place(&format!("/rules/{index}"));
-            report.key(doc, pointer, message, format!("the rule is in line {}", place.line));
-        }
-    }
 }
 
 /// The names of the fields of the object at a pointer into a value.

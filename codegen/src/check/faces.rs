@@ -7,6 +7,7 @@ use super::values::{advice, compile, reason};
 use crate::model::{RequiredIf, RuleSpec, Schema, ToolSpec};
 use crate::pointer::child;
 use crate::report::Report;
+use crate::resolve::{Why, rules_of};
 use crate::specs::{Doc, Specs};
 use crate::suggest::{list, suggest};
 
@@ -30,6 +31,7 @@ pub(super) fn check(specs: &Specs, schemas: &[ToolSchemas], report: &mut Report)
         };
         fields.faces(&tool.file.spec, report);
         fields.rules(&tool.file.spec, report);
+        fields.rules_of_faces(&tool.file.spec, &schemas.input, report);
         fields.permission(&tool.file.spec, report);
         for (index, pointer) in tool.file.spec.affected_paths.iter().enumerate() {
             affected_path(
@@ -161,6 +163,9 @@ impl Fields<'_> {
             } else if self.required.contains(&name.as_str()) {
                 let help = "make it optional in `input`".to_owned();
                 report.value(self.doc, &at, format!("`{name}` is required, so it is no choice"), help);
+            } else {
+                let message = format!("`{name}` is one of a choice, and its default would count as given always");
+                self.no_default(name, &at, message, report);
             }
         }
     }
@@ -171,6 +176,12 @@ impl Fields<'_> {
         } else if self.required.contains(&rule.field.as_str()) {
             let help = "make it optional in `input`, or remove the rule".to_owned();
             report.value(self.doc, &field, format!("`{}` is required anyway", rule.field), help);
+        } else if rule.field != rule.when {
+            let message = format!(
+                "`{}` has a default, so the rule that requires it is never broken",
+                rule.field
+            );
+            self.no_default(&rule.field, &field, message, report);
         }
         if !self.exists(&rule.when, &when, On::Value, report) {
             return;
@@ -198,6 +209,62 @@ impl Fields<'_> {
                     format!("`{}` never has this value: {fault}", rule.when),
                     help,
                 );
+            }
+        }
+    }
+
+    /// Reports the default of a field: where it stands, or at `at` when the field has it from a shared type. Once.
+    fn no_default(&self, name: &str, at: &str, message: String, report: &mut Report) {
+        if self.properties[name].get("default").is_none() {
+            return;
+        }
+        let own = format!("{}/default", child("/input/properties", name));
+        let place = if self.doc.tree.pointer(&own).is_some() {
+            &own
+        } else {
+            at
+        };
+        if report.is_sound(self.doc, place) {
+            let help = "remove the default, or take the field out of the rule".to_owned();
+            report.key(self.doc, place, message, help);
+        }
+        // The rule is at fault with it: nothing more is said about it.
+        report.replace(self.doc.path, at);
+    }
+
+    /// Rules that a face cannot have. Of faces and rules that are wrong themselves nothing is said.
+    fn rules_of_faces(&self, spec: &ToolSpec, input: &Schema, report: &mut Report) {
+        for (index, face) in spec.tools.iter().enumerate() {
+            let at = format!("/tools/{index}");
+            if !report.is_sound(self.doc, &at) {
+                continue;
+            }
+            for fault in rules_of(&spec.rules, Some(face), input).faults {
+                let rule = format!("/rules/{}", fault.rule);
+                if !report.is_sound(self.doc, &rule) {
+                    continue;
+                }
+                let names = |fields: &[String]| list(&fields.iter().map(String::as_str).collect::<Vec<_>>());
+                let (message, help) = match fault.why {
+                    Why::NoneLeft => (
+                        "every field of a choice is hidden, of which one is to be given".to_owned(),
+                        "bind one of them, or leave one to the caller".to_owned(),
+                    ),
+                    Why::TwoGiven(fields) => (
+                        format!("{} are given always, of which only one may be", names(&fields)),
+                        "bind or require one of them, and hide the others".to_owned(),
+                    ),
+                    Why::InVain { given, others } => (
+                        format!("`{given}` is bound, so no call could give {} beside it", names(&others)),
+                        format!("add to `hide`: {}", names(&others)),
+                    ),
+                    Why::Hidden(field) => (
+                        format!("`{field}` is hidden, though a rule can require it"),
+                        format!("leave `{field}` to the caller, bind it, or bind the field that decides"),
+                    ),
+                };
+                let line = self.doc.tree.key_place(&rule).line;
+                report.key(self.doc, &at, message, format!("{help}; the rule is in line {line}"));
             }
         }
     }
@@ -251,8 +318,30 @@ impl Fields<'_> {
     fn misfit(&self, name: &str, value: &Value) -> Option<(String, Option<String>)> {
         let schema: &Schema = self.properties.get(name)?.as_object()?;
         let validator = compile(schema).ok()?;
-        let error = validator.validate(value).err()?;
-        Some((reason(&error), advice(&error)))
+        if let Err(error) = validator.validate(value) {
+            return Some((reason(&error), advice(&error)));
+        }
+        let wide = beyond(schema, value)?;
+        let help = "write a whole number that fits 64 bits with sign".to_owned();
+        Some((format!("`{wide}` is no exact 64-bit integer"), Some(help)))
+    }
+}
+
+/// The first integer in a value that typed code cannot hold.
+fn beyond<'v>(schema: &Schema, value: &'v Value) -> Option<&'v Value> {
+    let sub = |key: &str| schema.get(key).and_then(Value::as_object);
+    match value {
+        Value::Number(number) if schema.get("type").is_some_and(|kind| kind == "integer") => {
+            // Below this every whole float is one integer exactly.
+            let fits = number.as_i64().is_some() || number.as_f64().is_some_and(|float| float.abs() < 9e15);
+            (!fits).then_some(value)
+        }
+        Value::Array(items) => items.iter().find_map(|item| beyond(sub("items")?, item)),
+        Value::Object(map) => map.iter().find_map(|(name, value)| {
+            let property = sub("properties").and_then(|properties| properties.get(name)?.as_object());
+            beyond(property.or_else(|| sub("additionalProperties"))?, value)
+        }),
+        _ => None,
     }
 }
 

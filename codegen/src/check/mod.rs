@@ -1,18 +1,17 @@
 //! Judging specs that could be read.
 //!
 //! Answers for running every family of checks, in order. Each family is one room; what they share stands in rooms below
-//! them, so that none needs another one's inside: the forms of names (`forms`), values against schemas (`values`), paths among
-//! values (`rel_paths`).
+//! them, so that none needs another one's inside: the forms of names (`forms`), values against schemas (`values`).
 //! Leaves out reading (`load`, `decode`).
 
 mod examples;
 mod faces;
 mod forms;
 mod names;
+mod path_values;
 mod paths;
 mod policy;
 mod references;
-mod rel_paths;
 mod schemas;
 mod texts;
 mod values;
@@ -32,6 +31,6 @@ pub(crate) fn run(specs: &Specs, report: &mut Report) {
     references::check(specs, report);
     paths::check(specs, report);
     policy::check(specs, report);
+    path_values::check(specs, report);
     examples::check(specs, &schemas, report);
-    rel_paths::check(specs, report);
 }

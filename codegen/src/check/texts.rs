@@ -26,6 +26,10 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             if let Some(details) = &face.details {
                 filled(doc, &format!("/tools/{index}/details"), details, "details", report);
             }
+            for (number, example) in face.examples.iter().enumerate() {
+                let pointer = format!("/tools/{index}/examples/{number}/title");
+                filled(doc, &pointer, &example.title, "a title", report);
+            }
         }
         if let Some(details) = &spec.details {
             filled(doc, "/details", details, "details", report);

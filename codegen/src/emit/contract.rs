@@ -98,7 +98,7 @@ fn tool(layout: &Layout<'_>, face: &Face<'_>) -> Value {
         "affected_paths": spec.affected_paths,
         "path_fields": face.path_fields,
         "bind": face.bind,
-        "rules": tools::rules(face),
+        "rules": face.rules,
         "input_schema": face.input,
         "output_schema": face.output,
         "failures": failures,

@@ -30,6 +30,9 @@ pub use pages::skeleton;
 /// The folder whose files are the Rust of `devloop-generated`: what its build script writes into `OUT_DIR`.
 pub const SNAPSHOT: &str = "generated/snapshot/";
 
+/// The list of all generated files: what `cargo codegen write` may remove once no spec gives it any more.
+pub const MANIFEST: &str = "generated/manifest.txt";
+
 /// Every generated file. The same specs give the same bytes, in whatever order they were read.
 ///
 /// # Errors
@@ -45,7 +48,18 @@ pub fn generate(specs: &Specs) -> Result<FileMap, SpecErrors> {
     contract::emit(&layout, &mut files, &mut errors);
     pages::emit(&layout, &mut files);
     files.extend(editor_schemas());
+    let manifest = manifest(&files);
+    files.insert(MANIFEST.to_owned(), manifest);
     SpecErrors::collect(errors).map_or(Ok(files), Err)
+}
+
+fn manifest(files: &FileMap) -> String {
+    let mut text = rust::header("#", "specs/");
+    for path in files.keys() {
+        text.push_str(path);
+        text.push('\n');
+    }
+    text
 }
 
 /// The specs in the order in which generated files speak of them.

@@ -234,7 +234,7 @@ fn table(face: &Face<'_>, marker: &str) -> TokenStream {
     let (affected, path_fields) = (texts(&spec.affected_paths), texts(&face.path_fields));
     let (input, output) = (text(&json_text(&face.input)), text(&json_text(&face.output)));
     let bind = text(&compact(&face.bind));
-    let rules = rules(face).into_iter().map(|rule| rule_tokens(&rule));
+    let rules = face.rules.iter().map(rule_tokens);
     let (reads, events, host) = (
         texts(&spec.effects.reads),
         texts(&spec.effects.events),
@@ -260,9 +260,9 @@ fn table(face: &Face<'_>, marker: &str) -> TokenStream {
         quote!(devloop_contract::tool::FailureSpec { code: #code, summary: #summary, hint: #hint })
     });
     let common = texts(&spec.common_failures);
-    let examples = examples(face).into_iter().map(|(title, input, output)| {
-        let (title, input) = (text(title), text(&compact(&input)));
-        let output = text(&output.map(compact).unwrap_or_default());
+    let examples = face.examples.iter().map(|example| {
+        let (title, input) = (text(&example.title), text(&compact(&example.input)));
+        let output = text(&example.output.as_ref().map(compact).unwrap_or_default());
         quote!(devloop_contract::tool::Example { title: #title, input: #input, output: #output })
     });
     quote! {
@@ -356,59 +356,6 @@ pub(super) fn timeout(face: &Face<'_>) -> u64 {
         .as_deref()
         .and_then(timeout_ms)
         .unwrap_or(DEFAULT_TIMEOUT_MS)
-}
-
-/// The examples that a caller of this face could send, without the fields that it fixes.
-fn examples<'f>(face: &Face<'f>) -> Vec<(&'f str, Schema, Option<&'f Schema>)> {
-    let spec = &face.tool.file.spec;
-    let own = spec.tools.iter().find(|one| one.name == face.name);
-    let fits = |input: &Schema| {
-        face.bind
-            .iter()
-            .all(|(name, value)| input.get(name).is_none_or(|given| given == value))
-            && own.is_none_or(|own| {
-                own.require.iter().all(|name| input.contains_key(name))
-                    && !own.hide.iter().any(|name| input.contains_key(name))
-            })
-    };
-    spec.examples
-        .iter()
-        .filter(|example| fits(&example.input))
-        .map(|example| {
-            let mut input = example.input.clone();
-            input.retain(|name, _| !face.bind.contains_key(name));
-            (example.title.as_str(), input, example.output.as_ref())
-        })
-        .collect()
-}
-
-/// The rules as they hold for one face: a hidden field is never given, so it is no choice; a rule over a field that the
-/// face fixes is decided already.
-pub(super) fn rules(face: &Face<'_>) -> Vec<RuleSpec> {
-    let spec = &face.tool.file.spec;
-    let hidden: &[String] = spec
-        .tools
-        .iter()
-        .find(|one| one.name == face.name)
-        .map_or(&[], |one| one.hide.as_slice());
-    let bound = |name: &String| face.bind.contains_key(name);
-    let shown = |fields: &[String]| -> Option<Vec<String>> {
-        let left: Vec<String> = fields.iter().filter(|name| !hidden.contains(name)).cloned().collect();
-        (!fields.iter().any(bound) && !left.is_empty()).then_some(left)
-    };
-    spec.rules
-        .iter()
-        .filter_map(|rule| match rule {
-            RuleSpec::ExactlyOneOf(fields) => shown(fields).map(RuleSpec::ExactlyOneOf),
-            RuleSpec::AtMostOneOf(fields) => shown(fields)
-                .filter(|fields| fields.len() > 1)
-                .map(RuleSpec::AtMostOneOf),
-            RuleSpec::RequiredIf(rule) => {
-                let gone = |name: &String| bound(name) || hidden.contains(name);
-                (!gone(&rule.field) && !gone(&rule.when)).then(|| RuleSpec::RequiredIf(rule.clone()))
-            }
-        })
-        .collect()
 }
 
 fn rule_tokens(rule: &RuleSpec) -> TokenStream {

@@ -74,7 +74,8 @@ pub struct ToolSpec {
     /// How permissions name a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission: Option<PermissionSpec>,
-    /// JSON Pointers of the input fields that name the files a call acts on; `*` stands for every index of an array.
+    /// JSON Pointers of the input fields that name the files a call acts on; `*` stands for every index of an array
+    /// and every key of a map.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub affected_paths: Vec<String>,
     /// JSON Schema of the input: a closed object inside the portable subset.
@@ -128,6 +129,10 @@ pub struct FaceSpec {
     /// Optional input fields that this tool requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<String>,
+    /// Example calls of this tool, without what it binds. Default: those of the handler that fit it, of which there must
+    /// be one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<ExampleSpec>,
 }
 
 /// A permission class.

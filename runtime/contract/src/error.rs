@@ -24,7 +24,11 @@ pub enum ToolError {
         agent: String,
         /// What about the path was refused, beyond the fixed text; for the hint.
         cause: Option<String>,
+        /// Whether other paths would do.
+        ground: Ground,
     },
+    /// The caller no longer wanted the result, and the handler stopped before it wrote anything.
+    Cancelled,
     /// A bug or a broken environment; nothing the agent can mend.
     Internal(InternalError),
 }
@@ -42,6 +46,7 @@ impl fmt::Display for ToolError {
             Self::Validation(error) => error.fmt(f),
             // The wording is fixed by the source document: no space after the colon.
             Self::Sandbox { path, agent, .. } => write!(f, "Sandbox violation:{agent} tried to write {path}"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Internal(error) => error.fmt(f),
         }
     }
@@ -51,7 +56,7 @@ impl Error for ToolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Internal(error) => error.source(),
-            Self::Validation(_) | Self::Sandbox { .. } => None,
+            Self::Validation(_) | Self::Sandbox { .. } | Self::Cancelled => None,
         }
     }
 }
@@ -66,6 +71,15 @@ impl From<InternalError> for ToolError {
     fn from(error: InternalError) -> Self {
         Self::Internal(error)
     }
+}
+
+/// On which ground a path is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// The agent may not touch the path; what it may touch is worth saying.
+    Permission,
+    /// The agent might, but what lies there must not be touched, whoever asks.
+    Obstacle,
 }
 
 /// One thing that is wrong with an input.
@@ -230,6 +244,7 @@ mod tests {
             path: "units/x".into(),
             agent: "pm".into(),
             cause: None,
+            ground: Ground::Permission,
         };
         assert_eq!(error.to_string(), "Sandbox violation:pm tried to write units/x");
     }

@@ -30,7 +30,7 @@ pub trait Handler: Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "the handler `{H}` has a spec but no implementation",
     label = "`{H}` is not implemented for `{Self}`",
-    note = "create `runtime/src/handlers/<group>/<handler>.rs` with `impl Handle<{H}> for Context`; `cargo codegen write` lists the module, and `specs/README.md` shows the shape"
+    note = "create `runtime/src/handlers/<group>/<handler>.rs` with `impl Handle<{H}> for Context`; `cargo codegen write` lists the module and prints the frame to fill in; `specs/README.md` has an example"
 )]
 pub trait Handle<H: Handler> {
     /// Carries out one call.

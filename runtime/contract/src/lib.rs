@@ -1,8 +1,8 @@
 //! What devloop's generated code, its handlers and its hosts agree on.
 //!
 //! Answers for the vocabulary: a handler and what it returns ([`handler`], [`failure`], [`error`]), a tool and an
-//! agent as data ([`tool`], [`agent`]), the rules that a path keeps ([`path`]), and the language of path patterns
-//! ([`glob`]). The checks at build time and the sandbox at run time both speak by the last two.
+//! agent as data ([`tool`], [`agent`]), and what both the build and a call judge by: the language of path patterns
+//! ([`glob`]), the form of paths ([`path`]), the equality of JSON values ([`value`]).
 //!
 //! Leaves out everything that acts: no file, no clock, no validation engine, no async runtime. It depends on the
 //! standard library, serde and serde_json alone, because every other crate of the workspace depends on it.
@@ -14,6 +14,7 @@ pub mod glob;
 pub mod handler;
 pub mod path;
 pub mod tool;
+pub mod value;
 
 pub use agent::Agent;
 pub use error::{InternalError, Problem, ToolError, ValidationError};

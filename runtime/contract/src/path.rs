@@ -1,8 +1,7 @@
-//! Project-relative paths: the rules about a path that a text alone decides.
+//! Project-relative paths: what a path may look like before anybody asks who may touch it.
 //!
-//! Answers for relative, `/`-separated, no tricks, with one sentence for each rule. Specs are judged by the same rules at
-//! build time as calls are at run time. Leaves out Unicode normal forms, whose tables this crate does not have
-//! ([`PathProblem::NotNfc`] is found by the callers that do), permission and links.
+//! Answers for the rules that need no file system, so that specs and calls are judged by the same ones: relative,
+//! `/`-separated, no tricks. Leaves out permission and links. A percent-encoded text is a literal name.
 
 use std::fmt;
 
@@ -132,7 +131,8 @@ impl fmt::Display for PathProblem {
 
 impl std::error::Error for PathProblem {}
 
-/// The first rule that a text breaks, normal form C left out.
+/// The first rule that a text breaks as a path, but for the last one: whether it is in Unicode normal form C takes tables
+/// that this crate does not have. Who has them asks that, too: [`PathProblem::NotNfc`].
 pub fn path_problem(text: &str) -> Option<PathProblem> {
     if text.is_empty() {
         return Some(PathProblem::Empty);
@@ -194,26 +194,5 @@ fn is_reserved(segment: &str) -> bool {
             stem.as_bytes(),
             [b'c', b'o', b'm', b'0'..=b'9'] | [b'l', b'p', b't', b'0'..=b'9']
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_broken_rule_is_named() {
-        for (text, problem) in [
-            ("", PathProblem::Empty),
-            ("/a", PathProblem::Absolute),
-            ("a/", PathProblem::TrailingSlash),
-            ("a//b", PathProblem::EmptySegment),
-            ("./a", PathProblem::DotSegment),
-            ("a/../b", PathProblem::ParentSegment),
-            ("a\\b", PathProblem::Backslash),
-        ] {
-            assert_eq!(path_problem(text), Some(problem), "{text:?}");
-        }
-        assert_eq!(path_problem("a/b c/.d"), None);
     }
 }

@@ -51,7 +51,8 @@ pub struct Tool {
     pub version: &'static str,
     /// How a remembered permission names a call.
     pub permission: Permission,
-    /// JSON Pointers of the input fields that name files the call acts on; `*` stands for every array index.
+    /// JSON Pointers of the input fields that name files the call acts on; `*` stands for every array index and
+    /// every key of a map.
     pub affected_paths: &'static [&'static str],
     /// The longest that a call may take.
     pub timeout: Duration,
@@ -63,7 +64,8 @@ pub struct Tool {
     pub bind: &'static str,
     /// What the schema cannot say.
     pub rules: &'static [Rule],
-    /// JSON Pointers of the input fields that hold project-relative paths; `*` stands for every array index.
+    /// JSON Pointers of the input fields that hold project-relative paths, bound ones included; `*` stands for every
+    /// array index and every key of a map.
     pub path_fields: &'static [&'static str],
     /// What a call touches.
     pub effects: Effects,

@@ -7,6 +7,7 @@
 
 pub mod events;
 pub mod graph;
+mod process;
 pub mod registry;
 pub mod sandbox;
 pub mod store;

@@ -2,14 +2,18 @@
 //!
 //! Answers for finding the nearest known word. Leaves out search and similarity of longer texts.
 
+/// How much of a word is compared. Distances cost the product of both lengths, and callers send words of any length.
+const COMPARED: usize = 64;
+
 /// The known words nearest to `word`, best first, at most `limit`. Only words that a typing error could explain: within
-/// a third of the length, or sharing a prefix or a part. Cost: one edit distance per known word.
+/// a third of the length, or sharing a prefix or a part. Of long words the first 64 characters are compared. Cost: one
+/// edit distance per known word.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<&'a str> {
-    let lower = word.to_lowercase();
+    let lower = beginning(word);
     let mut scored: Vec<(usize, &str)> = known
         .into_iter()
         .filter_map(|candidate| {
-            let other = candidate.to_lowercase();
+            let other = beginning(candidate);
             let distance = strsim::osa_distance(&lower, &other);
             let allowed = (lower.chars().count().max(other.chars().count()) / 3).max(1);
             let part = lower.len() >= 3 && (other.contains(&lower) || (other.len() >= 3 && lower.contains(&other)));
@@ -18,6 +22,10 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, limit: 
         .collect();
     scored.sort_unstable();
     scored.into_iter().take(limit).map(|(_, candidate)| candidate).collect()
+}
+
+fn beginning(word: &str) -> String {
+    word.chars().take(COMPARED).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -38,5 +46,12 @@ mod tests {
             nearest("todo", ["write_todolist", "record_memory"], 3),
             ["write_todolist"]
         );
+    }
+
+    #[test]
+    fn a_long_word_is_judged_by_its_beginning() {
+        let known = "k".repeat(50);
+        let mistyped = format!("{}j{}{}", "k".repeat(24), "k".repeat(25), "z".repeat(1_000));
+        assert_eq!(nearest(&mistyped, [known.as_str()], 3), [known.as_str()]);
     }
 }

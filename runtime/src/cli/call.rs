@@ -2,19 +2,17 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::log::{Delivery, Log};
 use super::output::Printer;
 use super::target::Target;
 use super::{Exit, target};
 use crate::call::{CallOutcome, CallRequest, ToolService};
-use crate::identity::identify;
 use crate::json;
-use crate::project::Project;
 use crate::session::Session;
 
 /// Arguments of `devloop call`.
@@ -35,6 +33,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
+    // What goes wrong beside the call, such as an event journal that cannot be written, is told nowhere else.
+    let _log = Log::start(Delivery::Direct);
     match prepare(&args) {
         Ok((session, arguments)) => {
             let outcome = match call(&session, args.tool, arguments) {
@@ -63,7 +63,6 @@ enum Unprepared {
 }
 
 fn prepare(args: &Args) -> Result<(Session, Map<String, Value>), Unprepared> {
-    let usage = |error: &dyn std::fmt::Display| Unprepared::Usage(error.to_string());
     let agent = target::agent(&args.target.agent).map_err(Unprepared::Usage)?;
     let tool = target::tool(&args.tool).map_err(Unprepared::Usage)?;
     if !agent.tools.contains(&tool.name) {
@@ -74,19 +73,18 @@ fn prepare(args: &Args) -> Result<(Session, Map<String, Value>), Unprepared> {
             agent.tools.join(", ")
         )));
     }
-    let project = Project::open(&args.target.project_dir).map_err(|error| usage(&error))?;
-    let client_session = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|id| !id.is_empty());
-    let identity =
-        identify(agent, project.path(), args.target.given(), client_session).map_err(|error| usage(&error))?;
+    let session = args.target.session().map_err(Unprepared::Usage)?;
     let text = read_input(&args.input)?;
-    let parsed = json::parse(&text).map_err(|error| Unprepared::Input(format!("the input is no JSON: {error}")))?;
+    // Some editors begin every file with a byte order mark.
+    let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&text);
+    let parsed = json::parse(text).map_err(|error| Unprepared::Input(format!("the input is no JSON: {error}")))?;
     if let Some(duplicate) = parsed.duplicate {
         return Err(Unprepared::Input(duplicate.to_string()));
     }
     let Value::Object(arguments) = parsed.value else {
         return Err(Unprepared::Input("the input must be a JSON object".to_owned()));
     };
-    Ok((Session::new(Arc::new(project), agent, identity), arguments))
+    Ok((session, arguments))
 }
 
 fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
@@ -132,7 +130,10 @@ fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
             Exit::Refused
         }
         CallOutcome::Internal { chain, error_id, .. } => {
-            printer.error(format_args!("{chain} ({error_id})"));
+            // Usually the log has just said so.
+            if !tracing::enabled!(target: "devloop_runtime::session", tracing::Level::ERROR) {
+                printer.error(format_args!("{chain} ({error_id})"));
+            }
             Exit::System
         }
         CallOutcome::Cancelled => Exit::System,

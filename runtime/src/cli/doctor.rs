@@ -3,12 +3,15 @@
 //! Answers for trying the things that everything else relies on and saying what to do about those that fail. Leaves out
 //! the clients' own set-up.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use devloop_core::sandbox::{ProjectDir, RelPath, Sandbox};
-use devloop_core::store::{Store, SystemClock};
+use devloop_contract::glob::Pattern;
+use devloop_core::sandbox::{EntryKind, FsError, ProjectDir, RelPath, Sandbox};
+use devloop_core::store::{Store, StoreError, SystemClock};
+use rustix::io::Errno;
 
 use super::Exit;
 use super::output::{BAD, FAINT, GOOD, Printer, counted};
@@ -47,74 +50,143 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     }
 }
 
-fn examine(path: &std::path::Path) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn examine(path: &Path) -> Vec<Finding> {
     let counts = devloop_generated::counts();
-    findings.push(Finding {
+    let mut findings = vec![Finding {
         name: "tools",
         result: Ok(format!(
             "{} for {} agents",
             counted(counts.tools, "tool"),
             devloop_generated::AGENTS.len()
         )),
-    });
-    let user = Config::user_file(|name| std::env::var_os(name));
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    findings.push(Finding {
-        name: "settings",
-        result: Config::load(&absolute, user.as_deref())
-            .map(|config| format!("server `{}`, lock wait {:?}", config.server_name, config.lock_wait))
-            .map_err(|error| error.to_string()),
-    });
-    let dir = match ProjectDir::open(&absolute) {
+    }];
+    let mut found = |name, result| findings.push(Finding { name, result });
+    let opened = std::path::absolute(path)
+        .map_err(|error| error.to_string())
+        .and_then(|absolute| ProjectDir::open(&absolute).map_err(|error| told(&error)));
+    let dir = match opened {
         Ok(dir) => Arc::new(dir),
         Err(error) => {
-            let result = Err(format!("{error}; `devloop init DIR` makes a project directory"));
-            findings.push(Finding {
-                name: "directory",
-                result,
-            });
+            found("directory", Err(format!("{error}; {INIT}")));
             return findings;
         }
     };
-    findings.push(Finding {
-        name: "directory",
-        result: Ok(dir.path().display().to_string()),
-    });
-    findings.push(Finding {
-        name: "paths",
-        result: Ok(dir.resolution().to_string()),
-    });
-    findings.push(Finding {
-        name: "writing",
-        result: write_and_remove(&dir),
-    });
-    findings.push(Finding {
-        name: "locks",
-        result: store(&dir)
-            .lock("doctor", Duration::from_secs(1))
-            .map(|_lock| "taken and let go".to_owned())
-            .map_err(|error| format!("{error}; the file system must support advisory locks")),
-    });
+    let user = Config::user_file(|name| std::env::var_os(name));
+    found(
+        "settings",
+        Config::load(&dir, user.as_deref())
+            .map(|config| format!("server `{}`, lock wait {:?}", config.server_name, config.lock_wait))
+            .map_err(|error| error.to_string()),
+    );
+    let initialised = is_initialised(&dir);
+    let usable = initialised.is_ok();
+    found("directory", initialised.map(|()| dir.path().display().to_string()));
+    found("paths", Ok(dir.resolution().to_string()));
+    // What is no project directory is left as it is.
+    if usable {
+        found("writing", write_and_remove(&dir));
+        found("locks", lock_and_remove(&dir));
+    }
     findings
+}
+
+const INIT: &str = "`devloop init DIR` makes a directory a project";
+
+/// Whether `agent-state` is there and can hold what the tools keep.
+fn is_initialised(dir: &Arc<ProjectDir>) -> Result<(), String> {
+    let sandbox = Sandbox::new(Arc::clone(dir), "doctor", Vec::new());
+    let path = RelPath::parse("agent-state").map_err(|problem| problem.to_string())?;
+    let place = dir.path().display();
+    match sandbox.metadata(&path).map_err(|error| told(&error))? {
+        Some(found) if found.kind == EntryKind::Directory => Ok(()),
+        Some(_) => Err(format!(
+            "{place}/agent-state is no directory of its own, and tools follow no link: put a directory in its place"
+        )),
+        None => Err(format!("{place} has no agent-state and is no project yet; {INIT}")),
+    }
 }
 
 /// Writes a file as the store does, with every sync, and removes it.
 fn write_and_remove(dir: &Arc<ProjectDir>) -> Result<String, String> {
-    let probe = format!("agent-state/doctor-{}", std::process::id());
-    let pattern = devloop_contract::glob::Pattern::parse(&probe).map_err(|error| error.to_string())?;
-    let path = RelPath::parse(&probe).map_err(|error| error.to_string())?;
-    let sandbox = Sandbox::new(Arc::clone(dir), "doctor", vec![pattern]);
-    let hint = |error: devloop_core::sandbox::FsError| format!("{error}; the project directory must be writable");
-    sandbox.replace(&path, b"probe\n").map_err(hint)?;
-    sandbox.remove_file(&path).map_err(hint)?;
+    let (sandbox, path) = probe(dir, &format!("agent-state/doctor-{}", std::process::id()))?;
+    sandbox.replace(&path, b"probe\n").map_err(|error| told(&error))?;
+    sandbox.remove_file(&path).map_err(|error| told(&error))?;
     Ok("a file was written, synced and removed".to_owned())
 }
 
-/// A store that may write nothing but what the machinery keeps.
-fn store(dir: &Arc<ProjectDir>) -> Store {
-    Store::new(
-        Sandbox::new(Arc::clone(dir), "doctor", Vec::new()),
-        Arc::new(SystemClock),
-    )
+/// Takes a lock of its own name, which nobody else waits for, so that its file can go afterwards.
+fn lock_and_remove(dir: &Arc<ProjectDir>) -> Result<String, String> {
+    let name = format!("doctor-{}", std::process::id());
+    let (sandbox, path) = probe(dir, &format!("agent-state/.locks/{name}.lock"))?;
+    let locks = dir.path().join("agent-state/.locks");
+    let was_there = locks.symlink_metadata().is_ok();
+    let taken = Store::new(sandbox.clone(), Arc::new(SystemClock)).lock(&name, Duration::from_secs(1));
+    let answer = match taken {
+        Ok(lock) => {
+            let removed = sandbox.remove_file(&path).map_err(|error| told(&error));
+            drop(lock);
+            removed.map(|_| "taken and let go".to_owned())
+        }
+        Err(StoreError::Fs(error)) => Err(told(&error)),
+        Err(error) => Err(error.to_string()),
+    };
+    if !was_there {
+        // Fails, as it should, when others have put theirs there meanwhile.
+        let _ = std::fs::remove_dir(&locks);
+    }
+    answer
+}
+
+/// A sandbox in which one path can be written.
+fn probe(dir: &Arc<ProjectDir>, path: &str) -> Result<(Sandbox, RelPath), String> {
+    let pattern = Pattern::parse(path).map_err(|error| error.to_string())?;
+    let path = RelPath::parse(path).map_err(|problem| problem.to_string())?;
+    Ok((Sandbox::new(Arc::clone(dir), "doctor", vec![pattern]), path))
+}
+
+/// An error, and what to do about it as far as the error says it.
+fn told(error: &FsError) -> String {
+    let FsError::Io { op, source, .. } = error else {
+        return error.to_string();
+    };
+    let hint = match source.kind() {
+        ErrorKind::PermissionDenied => "let this user read and write there, or work as one who may",
+        ErrorKind::StorageFull => "make room on the file system",
+        ErrorKind::QuotaExceeded => "make room within this user's quota",
+        ErrorKind::ReadOnlyFilesystem => "mount the file system for writing, or choose another directory",
+        ErrorKind::Unsupported if *op == "lock" => "choose a file system that has advisory locks",
+        _ if *op == "lock" && Errno::from_io_error(source) == Some(Errno::NOLCK) => {
+            "let the file system's lock service run, or choose one that has advisory locks"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{error}; {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_follows_from_the_error() {
+        let told_of = |op, errno: Errno| {
+            told(&FsError::Io {
+                op,
+                path: "agent-state/x".to_owned(),
+                source: errno.into(),
+            })
+        };
+        assert!(told_of("lock", Errno::NOTSUP).ends_with("choose a file system that has advisory locks"));
+        assert!(told_of("lock", Errno::NOLCK).contains("lock service"));
+        for op in ["write", "lock"] {
+            assert!(told_of(op, Errno::ACCESS).ends_with("as one who may"));
+            assert!(told_of(op, Errno::NOSPC).ends_with("make room on the file system"));
+            assert!(told_of(op, Errno::ROFS).contains("mount"));
+            assert_eq!(
+                told_of(op, Errno::IO).matches(';').count(),
+                0,
+                "nothing is known to help"
+            );
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod call;
 mod completions;
 mod doctor;
 mod init;
+mod log;
 mod output;
 mod serve;
 mod show;

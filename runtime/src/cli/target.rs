@@ -3,12 +3,15 @@
 //! Answers for finding them and for texts that name the nearest right thing. Leaves out what is done with them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use devloop_contract::{Agent, Tool};
 use devloop_core::text::nearest;
 use devloop_generated::{self as generated, AgentId};
 
-use crate::identity::Given;
+use crate::identity::{Given, SESSION_VARIABLE, identify};
+use crate::project::Project;
+use crate::session::Session;
 
 /// The agent and project that a command works for.
 #[derive(Debug, clap::Args)]
@@ -37,7 +40,18 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn given(&self) -> Given {
+    /// The session that the arguments name.
+    pub(super) fn session(&self) -> Result<Session, String> {
+        let agent = agent(&self.agent)?;
+        let project = Project::open(&self.project_dir).map_err(|error| error.to_string())?;
+        let client_session = std::env::var(SESSION_VARIABLE).ok().filter(|id| !id.is_empty());
+        // The path as given: where it leads over links, it may say more than the real one.
+        let dir = std::path::absolute(&self.project_dir).unwrap_or_else(|_| project.path().to_owned());
+        let identity = identify(agent, &dir, self.given(), client_session).map_err(|error| error.to_string())?;
+        Ok(Session::new(Arc::new(project), agent, identity))
+    }
+
+    fn given(&self) -> Given {
         Given {
             company: self.company.clone(),
             project: self.project.clone(),

@@ -8,10 +8,15 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
+use devloop_contract::glob::Pattern;
+use devloop_core::sandbox::{ProjectDir, RelPath, Sandbox};
+use devloop_core::store::state::LARGEST_STATE;
+use devloop_core::store::{DEFAULT_WAIT, Store, SystemClock};
 use devloop_generated as generated;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -43,13 +48,17 @@ const NOT_BUILT_YET: &[&str] = &[
 /// How long the server may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Marks the lists that this command writes, so that it never replaces another one.
+/// The PM's list in a project.
+const LIST: &str = "agent-state/pm-todo.json";
+
+/// Marks the lists that this command writes, so that it never touches another one.
 const CALL_ID_PREFIX: &str = "verify-";
 
 /// Arguments of `devloop verify`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Call in this project instead of in a temporary directory. The PM's todo list there must not be in use.
+    /// Call in this project instead of in a temporary directory. The PM must have no todo list there; the one that this
+    /// command writes is removed again, and its event stays in the journal.
     #[arg(long, value_name = "DIR")]
     project_dir: Option<PathBuf>,
 }
@@ -75,8 +84,12 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
             }
         },
     };
-    match round_trip(&dir, printer) {
-        Ok(()) => Exit::Ok,
+    let call_id = format!("{CALL_ID_PREFIX}{}", Uuid::now_v7());
+    let result = round_trip(&dir, &call_id, printer);
+    // Also after a failure: the list is of no use to anybody.
+    let tidied = remove_own_list(&dir).map_err(at("tidy up"));
+    match result.and(tidied) {
+        Ok(_) => Exit::Ok,
         Err(failure) => {
             printer.line(format_args!("{BAD}✗{BAD:#} {} · {}", failure.step, failure.what));
             Exit::Expected
@@ -123,11 +136,14 @@ fn at<E: Display>(step: &'static str) -> impl Fn(E) -> Failure {
 }
 
 /// Serves, calls, and looks at what came of it.
-fn round_trip(dir: &Path, printer: &mut Printer) -> Result<(), Failure> {
-    let file = dir.join("agent-state/pm-todo.json");
-    spare_lists_in_use(&file)?;
-    let call_id = format!("{CALL_ID_PREFIX}{}", Uuid::now_v7());
-    let mut server = Server::start(dir, &call_id).map_err(at("serve"))?;
+fn round_trip(dir: &Path, call_id: &str, printer: &mut Printer) -> Result<(), Failure> {
+    let file = dir.join(LIST);
+    // A list of this command's own is there when an earlier run was killed.
+    if remove_own_list(dir).map_err(at("file"))? == Found::InUse {
+        let what = format!("{} is in use; name another directory or none", file.display());
+        return Err(Failure { step: "file", what });
+    }
+    let mut server = Server::start(dir, call_id).map_err(at("serve"))?;
     let hello = server
         .request(
             "initialize",
@@ -213,27 +229,41 @@ fn round_trip(dir: &Path, printer: &mut Printer) -> Result<(), Failure> {
     server.stop().map_err(at("stop"))
 }
 
-/// A list that an agent works by is not ours to replace.
-fn spare_lists_in_use(file: &Path) -> Result<(), Failure> {
-    match fs::read(file) {
-        Ok(text) => {
-            let ours = serde_json::from_slice::<Value>(&text).is_ok_and(|list| {
-                list["call_id"]
-                    .as_str()
-                    .is_some_and(|id| id.starts_with(CALL_ID_PREFIX))
-            });
-            if ours {
-                return Ok(());
-            }
-            let what = format!("{} is in use; name another directory or none", file.display());
-            Err(Failure { step: "file", what })
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Failure {
-            step: "file",
-            what: format!("{}: {error}", file.display()),
-        }),
+/// What was found in the place of the PM's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Nothing, or a list of this command's own, which is gone now.
+    Free,
+    /// A list that an agent works by, which is not ours to touch.
+    InUse,
+}
+
+/// Removes the list if this command wrote it; under its lock, as an agent may just be writing its own.
+fn remove_own_list(dir: &Path) -> Result<Found, String> {
+    let text = |error: &dyn Display| error.to_string();
+    let dir = std::path::absolute(dir).map_err(|error| text(&error))?;
+    let project = Arc::new(ProjectDir::open(&dir).map_err(|error| text(&error))?);
+    let path = RelPath::parse(LIST).map_err(|problem| text(&problem))?;
+    let pattern = Pattern::parse(LIST).map_err(|error| text(&error))?;
+    let sandbox = Sandbox::new(project, "verify", vec![pattern]);
+    if !sandbox.exists(&path).map_err(|error| text(&error))? {
+        return Ok(Found::Free);
     }
+    let store = Store::new(sandbox.clone(), Arc::new(SystemClock));
+    let _lock = store.lock("pm-todo", DEFAULT_WAIT).map_err(|error| text(&error))?;
+    let Some(list) = sandbox.read(&path, LARGEST_STATE).map_err(|error| text(&error))? else {
+        return Ok(Found::Free);
+    };
+    let ours = serde_json::from_slice::<Value>(&list).is_ok_and(|list| {
+        list["call_id"]
+            .as_str()
+            .is_some_and(|id| id.starts_with(CALL_ID_PREFIX))
+    });
+    if !ours {
+        return Ok(Found::InUse);
+    }
+    sandbox.remove_file(&path).map_err(|error| text(&error))?;
+    Ok(Found::Free)
 }
 
 /// A server process and the client's end of it. Ended on drop, whatever happened.

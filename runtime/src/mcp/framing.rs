@@ -248,6 +248,16 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
     if let Some(duplicate) = duplicate {
         return refuse(ErrorCode::INVALID_PARAMS, duplicate.to_string());
     }
+    if !SERVED_METHODS.contains(&&*method) {
+        return refuse(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!(
+                "there is no method {:?} here; this server answers {}",
+                method.chars().take(METHOD_SHOWN).collect::<String>(),
+                SERVED_METHODS.join(", ")
+            ),
+        );
+    }
     let request = match params {
         Some(params @ (Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_))) => {
             Err(format!("`params` must be an object, found {}", Kind(&params)))
@@ -308,10 +318,13 @@ fn call(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
     Ok(ClientRequest::CallToolRequest(request))
 }
 
-/// Every other request, as the library types it.
+/// Every other request that is served, as the library types it.
 fn other_request(method: String, params: Option<Map<String, Value>>) -> Result<ClientRequest, String> {
     let mut params = params;
     let meta = params.as_mut().map_or(Ok(None), meta)?;
+    if method == "initialize" {
+        fits_initialize(params.as_ref())?;
+    }
     let mut frame = Map::new();
     frame.insert("method".into(), Value::String(method));
     if let Some(params) = params {
@@ -321,9 +334,7 @@ fn other_request(method: String, params: Option<Map<String, Value>>) -> Result<C
         serde_json::from_value(Value::Object(frame)).map_err(|error| format!("`params`: {error}"))?;
     // The library takes what fits no method it knows as a custom request; with a method that it does know, the
     // parameters did not fit.
-    if let ClientRequest::CustomRequest(custom) = &request
-        && SERVED_METHODS.contains(&custom.method.as_str())
-    {
+    if let ClientRequest::CustomRequest(custom) = &request {
         return Err(format!("`params` do not fit the method {}", custom.method));
     }
     if let Some(meta) = meta {
@@ -331,6 +342,39 @@ fn other_request(method: String, params: Option<Map<String, Value>>) -> Result<C
     }
     Ok(request)
 }
+
+/// A place in parameters, what must be there, and whether a value is that.
+type Needed = (&'static [&'static str], &'static str, fn(&Value) -> bool);
+
+/// Whether the parameters of an `initialize` have what the library asks for: it would not say which is missing.
+fn fits_initialize(params: Option<&Map<String, Value>>) -> Result<(), String> {
+    let needed: [Needed; 5] = [
+        (&["protocolVersion"], "a string", Value::is_string),
+        (&["capabilities"], "an object", Value::is_object),
+        (&["clientInfo"], "an object", Value::is_object),
+        (&["clientInfo", "name"], "a string", Value::is_string),
+        (&["clientInfo", "version"], "a string", Value::is_string),
+    ];
+    for (path, expected, fits) in needed {
+        let found = path[1..]
+            .iter()
+            .fold(params.and_then(|params| params.get(path[0])), |value, key| {
+                value?.get(key)
+            });
+        let place = path.join(".");
+        match found {
+            None => return Err(format!("`params.{place}` is missing: it must be {expected}")),
+            Some(value) if !fits(value) => {
+                return Err(format!("`params.{place}` must be {expected}, found {}", Kind(value)));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// As many characters of an unknown method are repeated to the client.
+const METHOD_SHOWN: usize = 64;
 
 /// The methods that this server answers.
 const SERVED_METHODS: [&str; 5] = ["initialize", "server/discover", "ping", "tools/list", "tools/call"];

@@ -7,7 +7,7 @@
 //! for input, and a non-blocking stdin would change the file description of the parent as well.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::framing::{Frame, Framer, LINE_LIMIT};
 use super::transport::Connection;
+use crate::patient;
 
 /// Linux pipes hold as much by default, so one read takes what there is.
 const READ_SIZE: usize = 64 * 1024;
@@ -27,13 +28,17 @@ const WRITE_SIZE: usize = 64 * 1024;
 const CHUNKS_AHEAD: usize = 4;
 
 /// Starts a thread that reads `source` to its end.
-pub(super) fn read_in_thread(mut source: impl Read + Send + 'static) -> std::io::Result<mpsc::Receiver<Vec<Frame>>> {
+pub(super) fn read_in_thread(
+    connection: Arc<Connection>,
+    mut source: impl Read + AsFd + Send + 'static,
+) -> std::io::Result<mpsc::Receiver<Vec<Frame>>> {
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     std::thread::Builder::new().name("mcp-in".into()).spawn(move || {
         let mut framer = Framer::new(LINE_LIMIT);
         let mut buffer = vec![0; READ_SIZE];
         loop {
-            let (batch, next) = take_in(source.read(&mut buffer), &buffer, &mut framer);
+            let read = patient::read(&mut source, &mut buffer);
+            let (batch, next) = take_in(&connection, read, &buffer, &mut framer);
             if (!batch.is_empty() && sender.blocking_send(batch).is_err()) || next == Next::End {
                 break;
             }
@@ -48,10 +53,9 @@ pub(super) fn write_in_thread(connection: Arc<Connection>, mut sink: File) -> st
         let mut bytes = Vec::new();
         while connection.outbox.take_blocking(&mut bytes) {
             for chunk in bytes.chunks(WRITE_SIZE) {
-                if let Err(error) = sink.write_all(chunk) {
+                if let Err(error) = patient::write(&mut sink, chunk, |count| connection.outbox.written(count)) {
                     return fail(&connection, &error);
                 }
-                connection.outbox.written(chunk.len());
             }
         }
     })?;
@@ -59,14 +63,17 @@ pub(super) fn write_in_thread(connection: Arc<Connection>, mut sink: File) -> st
 }
 
 /// Starts a task that reads `source` to its end.
-pub(super) fn read_in_task(mut source: impl AsyncRead + Unpin + Send + 'static) -> mpsc::Receiver<Vec<Frame>> {
+pub(super) fn read_in_task(
+    connection: Arc<Connection>,
+    mut source: impl AsyncRead + Unpin + Send + 'static,
+) -> mpsc::Receiver<Vec<Frame>> {
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     tokio::spawn(async move {
         let mut framer = Framer::new(LINE_LIMIT);
         let mut buffer = vec![0; READ_SIZE];
         loop {
             let read = source.read(&mut buffer).await;
-            let (batch, next) = take_in(read, &buffer, &mut framer);
+            let (batch, next) = take_in(&connection, read, &buffer, &mut framer);
             if (!batch.is_empty() && sender.send(batch).await.is_err()) || next == Next::End {
                 break;
             }
@@ -101,7 +108,12 @@ enum Next {
     End,
 }
 
-fn take_in(read: std::io::Result<usize>, buffer: &[u8], framer: &mut Framer) -> (Vec<Frame>, Next) {
+fn take_in(
+    connection: &Connection,
+    read: std::io::Result<usize>,
+    buffer: &[u8],
+    framer: &mut Framer,
+) -> (Vec<Frame>, Next) {
     let mut batch = Vec::new();
     let next = match read {
         Ok(0) => {
@@ -114,7 +126,11 @@ fn take_in(read: std::io::Result<usize>, buffer: &[u8], framer: &mut Framer) -> 
         }
         Err(error) if error.kind() == ErrorKind::Interrupted => Next::More,
         Err(error) => {
-            tracing::warn!(%error, "the input cannot be read any more");
+            if is_departure(&error) {
+                tracing::info!("the client has closed its end");
+            } else {
+                connection.fault(format!("the input cannot be read any more: {error}"));
+            }
             Next::End
         }
     };
@@ -122,12 +138,20 @@ fn take_in(read: std::io::Result<usize>, buffer: &[u8], framer: &mut Framer) -> 
 }
 
 fn fail(connection: &Connection, error: &std::io::Error) {
-    if error.kind() == ErrorKind::BrokenPipe {
+    if is_departure(error) {
         tracing::info!("the client has closed its end");
     } else {
-        tracing::warn!(%error, "the output cannot be written any more");
+        connection.fault(format!("the output cannot be written any more: {error}"));
     }
     connection.outbox.fail();
+}
+
+/// Whether an error says that the other end is gone, which is no fault of this one.
+fn is_departure(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted
+    )
 }
 
 /// The process's stdout as a plain file: the standard library's own handle has a buffer that others may have used.

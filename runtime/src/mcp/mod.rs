@@ -68,7 +68,7 @@ pub enum ExitReason {
     ClientGone,
     /// The process was told to stop, by this signal.
     Signalled(&'static str),
-    /// The server could not start or go on.
+    /// The server could not start or go on: its input or output broke, other than by the client's leaving.
     Failed(String),
 }
 
@@ -97,7 +97,7 @@ pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitRea
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = signals else {
         return ExitReason::Failed("signal handlers cannot be installed".into());
     };
-    let input = match io::read_in_thread(std::io::stdin()) {
+    let input = match io::read_in_thread(Arc::clone(&connection), std::io::stdin()) {
         Ok(input) => input,
         Err(error) => return ExitReason::Failed(format!("the thread that reads stdin cannot be started: {error}")),
     };
@@ -133,7 +133,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let connection = Connection::new();
-    let input = io::read_in_task(reader);
+    let input = io::read_in_task(Arc::clone(&connection), reader);
     io::write_in_task(Arc::clone(&connection), writer);
     serve_frames(service, &options, connection, input).await
 }
@@ -183,7 +183,10 @@ async fn serve_frames<S: ToolService>(
     connection.stop.cancel();
     flush(&connection, options.flush_grace).await;
     connection.outbox.close();
-    reason
+    match (reason, connection.take_fault()) {
+        (failed @ ExitReason::Failed(_), _) | (failed, None) => failed,
+        (_, Some(fault)) => ExitReason::Failed(fault),
+    }
 }
 
 /// Gives cancelled calls the time to stop.

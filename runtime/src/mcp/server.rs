@@ -208,11 +208,23 @@ fn answer(outcome: CallOutcome) -> Result<CallToolResult, ErrorData> {
             Some(hint) => format!("{message}\n{hint}"),
             None => message,
         }),
-        CallOutcome::Internal { message, error_id, .. } => failed(format!(
-            "internal error: {}\nerror_id: {error_id}\nIt was reported. Do not retry blindly: the same call will most \
-             likely fail again. Go on with other work, or say that this needs a person, and give the error_id.",
-            shortened(&message, ERROR_TEXT_LIMIT / 2)
-        )),
+        CallOutcome::Internal {
+            message,
+            chain,
+            error_id,
+        } => {
+            // A chain begins with the message, unless it comes from a panic.
+            let told = if chain.starts_with(&message) {
+                chain
+            } else {
+                format!("{message}: {chain}")
+            };
+            failed(format!(
+                "internal error: {}\nerror_id: {error_id}\nIt was reported. Do not retry blindly: the same call will \
+                 most likely fail again. Go on with other work, or say that this needs a person, and give the error_id.",
+                shortened(&told, ERROR_TEXT_LIMIT / 2)
+            ))
+        }
         CallOutcome::Cancelled => failed("the call was cancelled before it was done".into()),
         CallOutcome::UnknownTool { name, nearest } => {
             let name = shortened(&name, 64);

@@ -22,7 +22,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::framing::{Frame, Refused};
+use super::framing::{Frame, Refused, WireError};
 
 /// Above this many bytes of unread answers no further frame is taken in and progress is not reported, so that a client
 /// that does not read cannot fill the memory.
@@ -304,6 +304,8 @@ pub(super) struct Connection {
     pub(super) stop: CancellationToken,
     /// Cancelled when the input has ended and nothing more will be answered.
     pub(super) ended: CancellationToken,
+    /// What broke the input or the output.
+    fault: Mutex<Option<String>>,
 }
 
 impl Connection {
@@ -314,7 +316,18 @@ impl Connection {
             in_flight: Arc::default(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
+            fault: Mutex::default(),
         })
+    }
+
+    /// Notes what broke the input or the output; the first is kept.
+    pub(super) fn fault(&self, what: String) {
+        lock(&self.fault).get_or_insert(what);
+    }
+
+    /// What broke the input or the output.
+    pub(super) fn take_fault(&self) -> Option<String> {
+        lock(&self.fault).take()
     }
 }
 
@@ -443,7 +456,13 @@ impl FrameTransport {
     }
 
     fn refuse(&self, refused: &Refused) {
-        tracing::warn!(id = %refused.id, code = refused.error.code, "refused a frame: {}", refused.error.message);
+        let (id, WireError { code, message }) = (&refused.id, &refused.error);
+        if *code == ErrorCode::METHOD_NOT_FOUND.0 {
+            // Clients ask in this way what a server can.
+            tracing::info!(%id, code, "refused a frame: {message}");
+        } else {
+            tracing::warn!(%id, code, "refused a frame: {message}");
+        }
         self.connection.outbox.push(refused);
     }
 

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::keywords::BOUNDS;
 use super::subset::Role;
-use crate::check::rel_paths;
 use crate::check::values::{advice, compile, reason};
 use crate::model::{Schema, TypesSpec};
 use crate::pointer::child;
@@ -122,9 +121,6 @@ impl Deferred {
             }
         }
         for Preset { pointer, value, schema } in std::mem::take(&mut self.defaults) {
-            // The type of paths has no reference to itself by which its own default would be known as one.
-            let own = format!("/types/{}/default", rel_paths::REL_PATH);
-            let path = value.as_str().filter(|_| pointer == own);
             let whole = resolve::inline(&schema, types);
             if let Ok(validator) = compile(&whole)
                 && let Err(error) = validator.validate(&value)
@@ -132,10 +128,6 @@ impl Deferred {
                 let at = error.instance_path().as_str().to_owned();
                 let message = format!("the default does not fit its own schema: {}", reason(&error));
                 report.value(doc, &format!("{pointer}{at}"), message, advice(&error));
-            }
-            rel_paths::judge(doc, &pointer, Some(&schema), types, &value, report);
-            if let Some(problem) = path.and_then(rel_paths::problem) {
-                rel_paths::tell(doc, &pointer, &problem, report);
             }
         }
     }

@@ -264,4 +264,16 @@ mod tests {
         );
         assert_eq!(listener.try_recv().unwrap().seq, 0);
     }
+
+    #[test]
+    fn a_journal_without_a_number_left_loses_no_listener() {
+        let Place { store, dir } = place();
+        let events = dir.path().join("agent-state/.events");
+        std::fs::create_dir_all(&events).unwrap();
+        std::fs::write(events.join("events.ndjson"), format!("{{\"seq\":{}}}\n", u64::MAX)).unwrap();
+        let broker = Broker::new();
+        let listener = broker.subscribe(1);
+        assert!(EventJournal::new(store, broker).emit("x", Value::Null).is_err());
+        assert_eq!(listener.try_recv().unwrap().seq, 0);
+    }
 }

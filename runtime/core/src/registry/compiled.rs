@@ -162,19 +162,28 @@ impl Input {
     fn compile(tool: &Tool, path_rule: PathRule) -> Result<Self, String> {
         let schema = json("input_schema", tool.input_schema)?;
         let mut shape = Shape::compile(&schema).map_err(|error| error.to_string())?;
-        let paths = patterns(tool.path_fields)?;
-        for pattern in &paths {
-            shape.mark_paths(pattern).map_err(|error| error.to_string())?;
-        }
-        let Kind::Object(fields) = &shape.kind else {
-            return Err("the schema at the root: must describe an object".to_owned());
-        };
         let bind = match tool.bind.trim() {
             "" => Map::new(),
             text => match json("bind", text)? {
                 Value::Object(bind) => bind,
                 _ => return Err("bind: must be an object".to_owned()),
             },
+        };
+        let (bound, paths): (Vec<_>, Vec<_>) = patterns(tool.path_fields)?
+            .into_iter()
+            .partition(|pattern| pattern.steps().first().is_some_and(|first| bind.contains_key(first)));
+        for pattern in &bound {
+            let mut fault = None;
+            pattern.strings(&bind, &mut |path| fault = fault.take().or(path_rule(path).err()));
+            if let Some(fault) = fault {
+                return Err(format!("bind: {fault}"));
+            }
+        }
+        for pattern in &paths {
+            shape.mark_paths(pattern).map_err(|error| error.to_string())?;
+        }
+        let Kind::Object(fields) = &shape.kind else {
+            return Err("the schema at the root: must describe an object".to_owned());
         };
         if let Some(key) = bind.keys().find(|key| fields.get(key).is_some()) {
             return Err(format!("bind: `{key}` is bound and can be sent as well"));
@@ -183,14 +192,27 @@ impl Input {
             return Err("bind: the input must be closed, or bound fields can be sent".to_owned());
         }
         defaults(&shape, path_rule)?;
-        let rules = tool.rules.iter().map(Constraint::compile).collect::<Result<_, _>>();
+        let rules = tool.rules.iter().map(Constraint::compile);
+        let rules: Vec<_> = rules
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("rules: {error}"))?;
+        let preset = |name: &&&str| {
+            fields
+                .get(name)
+                .is_some_and(|property| property.shape.default.is_some())
+        };
+        if let Some(name) = rules.iter().flat_map(Constraint::choices).find(preset) {
+            return Err(format!(
+                "rules: `{name}` is one of a choice and has a default, so it is given always"
+            ));
+        }
         Ok(Self {
             validator: options()
                 .build(&schema)
                 .map_err(|error| format!("input_schema: {error}"))?,
             shape,
             bind,
-            rules: rules.map_err(|error| format!("rules: {error}"))?,
+            rules,
             paths,
             affected: patterns(tool.affected_paths)?,
         })

@@ -68,7 +68,7 @@ pub const fn write_todolist() -> Tool {
         "items":{"type":"array","minItems":0,"maxItems":200,"items":{
             "type":"object","required":["id","description"],"additionalProperties":false,"properties":{
                 "id":{"type":"string","pattern":"^step-\\d{3}$"},
-                "description":{"type":"string","minLength":1,"maxLength":500},
+                "description":{"type":"string","minLength":1,"maxLength":500,"pattern":"\\S"},
                 "depends_on":{"type":"array","items":{"type":"string","pattern":"^step-\\d{3}$"},"default":[]}}}}}}"#,
         output_schema: r#"{"type":"object","required":["ok","count"],"properties":{
         "ok":{"type":"boolean"},"count":{"type":"integer","minimum":0},"rows":{"type":"array","items":{"type":"string"}}}}"#,

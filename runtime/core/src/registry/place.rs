@@ -68,7 +68,7 @@ fn is_plain(key: &str) -> bool {
     !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'))
 }
 
-/// A JSON Pointer in which the step `*` stands for every index of an array.
+/// A JSON Pointer in which the step `*` stands for every index of an array and every key of a map.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     steps: Vec<String>,
@@ -108,6 +108,7 @@ fn descend<'v>(steps: &[String], value: &'v Value, found: &mut dyn FnMut(&'v str
     };
     match value {
         Value::Array(items) if first == "*" => items.iter().for_each(|item| descend(rest, item, found)),
+        Value::Object(map) if first == "*" => map.values().for_each(|value| descend(rest, value, found)),
         Value::Object(map) => {
             if let Some(value) = map.get(first) {
                 descend(rest, value, found);
@@ -143,8 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_reaches_every_index_and_nothing_but_strings() {
-        let value = json!({"a": [{"p": "x"}, {"p": 1}, {}, {"p": "y"}], "p": "z"});
+    fn a_pattern_reaches_every_index_and_key_and_nothing_but_strings() {
+        let value = json!({"a": [{"p": "x"}, {"p": 1}, {}, {"p": "y"}], "p": "z", "m": {"k": "1", "l": 2}});
         let mut seen = Vec::new();
         let root = value.as_object().unwrap();
         Pattern::parse("/a/*/p")
@@ -154,7 +155,10 @@ mod tests {
         Pattern::parse("/p/*")
             .unwrap()
             .strings(root, &mut |text| seen.push(text));
-        assert_eq!(seen, ["x", "y", "z"]);
+        Pattern::parse("/m/*")
+            .unwrap()
+            .strings(root, &mut |text| seen.push(text));
+        assert_eq!(seen, ["x", "y", "z", "1"]);
         assert!(Pattern::parse("a").is_err());
     }
 }

@@ -3,6 +3,7 @@
 //! Answers for reading and checking [`Rule`]s. Leaves out their text in a tool's description, which is generated.
 
 use devloop_contract::tool::Rule;
+use devloop_contract::value::same;
 use serde_json::{Map, Value};
 
 use super::place::Step;
@@ -37,7 +38,16 @@ impl Constraint {
         })
     }
 
-    /// Adds what is wrong to the report. A field that is null counts as not given, one that the face binds as given.
+    /// The fields of a choice. A default would make one count as given always.
+    pub(super) fn choices(&self) -> &'static [&'static str] {
+        match self {
+            Self::ExactlyOneOf(fields) | Self::AtMostOneOf(fields) => fields,
+            Self::RequiredIf { .. } => &[],
+        }
+    }
+
+    /// Adds what is wrong with an input whose defaults are filled in. A field that is null counts as not given, one that
+    /// the face binds as given.
     pub(super) fn check(&self, input: &Map<String, Value>, bind: &Map<String, Value>, report: &mut Report) {
         let get = |field: &str| input.get(field).or_else(|| bind.get(field));
         let given = |field: &str| get(field).is_some_and(|value| !value.is_null());
@@ -59,7 +69,7 @@ impl Constraint {
             }
             Self::RequiredIf { field, when, is } => {
                 if let Some(value) = get(when)
-                    && is.contains(value)
+                    && is.iter().any(|one| same(one, value))
                     && !given(field)
                 {
                     report.add(&[Step::Key(field)], || {

@@ -157,21 +157,32 @@ impl Shape {
             if let Some(step) = step {
                 place = format!("{place}/{step}");
             }
-            shape = match (&mut shape.kind, step) {
+            let below = match (&mut shape.kind, step) {
                 (Kind::String(text), None) => {
                     text.is_path = true;
                     return Ok(());
                 }
-                (Kind::Array(items), Some(step)) if step == "*" => &mut items.shape,
-                (Kind::Object(fields), Some(step)) if fields.get(step).is_some() => {
-                    let property = fields.properties.iter_mut().find(|property| property.name == *step);
-                    &mut property.expect("it was found one line above").shape
-                }
-                _ => {
-                    let reason = "a path field must be a string of this schema".to_owned();
-                    return Err(ShapeError { place, reason });
-                }
+                (Kind::Array(items), Some(step)) if step == "*" => Some(&mut items.shape),
+                (Kind::Object(fields), Some(step)) => fields.below(step),
+                _ => None,
             };
+            let Some(below) = below else {
+                let reason = "a path field must be a string of this schema".to_owned();
+                return Err(ShapeError { place, reason });
+            };
+            shape = below;
+        }
+    }
+}
+
+impl Fields {
+    /// The shape of a property, or, for `*`, of every value of a map.
+    fn below(&mut self, step: &str) -> Option<&mut Shape> {
+        let property = self.properties.iter_mut().find(|property| property.name == step);
+        match (property, &mut self.extra) {
+            (Some(property), _) => Some(&mut property.shape),
+            (None, Extra::Each(each)) if step == "*" => Some(each),
+            (None, _) => None,
         }
     }
 }

@@ -65,6 +65,18 @@ fn a_refusal_names_place_and_reason_and_shows_an_example() {
 }
 
 #[test]
+fn a_blank_text_is_told_what_it_lacks() {
+    let tool = with_schema(&json!({"type": "object", "additionalProperties": false, "properties": {
+        "text": {"type": "string", "description": "A text.", "pattern": r"\S"}
+    }}));
+    let error = refused(&tool, json!({"text": " \t"}));
+    assert_eq!(
+        error.problems[0].reason,
+        "it must contain a character that is not white space"
+    );
+}
+
+#[test]
 fn what_was_sent_is_kept_beside_what_was_built() {
     let tool = compiled(TODOLIST);
     let sent = json!({"wait_for_previous": false, "items": r#"[{"id":"step-001","description":"x"}]"#});
@@ -197,13 +209,39 @@ fn rules_between_fields_are_checked_beside_the_schema() {
 }
 
 #[test]
+fn a_deciding_value_is_compared_by_value_and_a_default_decides() {
+    let tool = compiled(Tool {
+        input_schema: r#"{"type":"object","additionalProperties":false,"properties":{
+            "n":{"type":"number","default":24},"m":{"type":"integer"},"why":{"type":"string"}}}"#,
+        rules: &[
+            Rule::RequiredIf {
+                field: "why",
+                when: "n",
+                is: &["24.0"],
+            },
+            Rule::RequiredIf {
+                field: "why",
+                when: "m",
+                is: &["7.0"],
+            },
+        ],
+        ..TODOLIST
+    });
+    for sent in [json!({}), json!({"n": 24}), json!({"n": 24.0}), json!({"n": 1, "m": 7})] {
+        assert_eq!(refused(&tool, sent.clone()).problems[0].field, "why", "{sent}");
+    }
+    tool.build(map(json!({"n": 24.5, "m": 8}))).unwrap();
+}
+
+#[test]
 fn path_fields_follow_the_path_rule() {
     let tool = compiled(Tool {
         input_schema: r#"{"type":"object","additionalProperties":false,"properties":{
             "files":{"type":"array","items":{"type":"object","additionalProperties":false,"properties":{
                 "path":{"type":"string"},"text":{"type":"string"}}}},
+            "by":{"type":"object","additionalProperties":{"type":"string"}},
             "to":{"type":"string","minLength":1}}}"#,
-        path_fields: &["/files/*/path", "/to"],
+        path_fields: &["/files/*/path", "/by/*", "/to"],
         affected_paths: &["/files/*/path", "/to"],
         ..TODOLIST
     });
@@ -222,6 +260,8 @@ fn path_fields_follow_the_path_rule() {
         (2, "files[0].path", "to")
     );
     assert!(error.problems[0].reason.contains("absolute"));
+    let error = refused(&tool, json!({"by": {"x": "a", "y": "/b"}}));
+    assert_eq!((error.total, &*error.problems[0].field), (1, "by.y"));
 }
 
 #[test]
@@ -231,6 +271,7 @@ fn bound_fields_are_added_and_cannot_be_sent() {
         bind: r#"{"site":"prd","b":1}"#,
         rules: &[Rule::ExactlyOneOf(&["a", "b"])],
         affected_paths: &["/site"],
+        path_fields: &["/site"],
         ..TODOLIST
     });
     let built = tool.build(Map::new()).unwrap();
@@ -271,6 +312,17 @@ fn a_tool_that_is_wrong_itself_is_an_internal_error_that_names_its_spec() {
             ..TODOLIST
         },
         Tool { bind: "[]", ..TODOLIST },
+        Tool {
+            bind: r#"{"where":["a","/etc/passwd"]}"#,
+            path_fields: &["/where/*"],
+            ..TODOLIST
+        },
+        Tool {
+            input_schema: r#"{"type":"object","additionalProperties":false,"properties":{
+                "a":{"type":"string","default":"x"},"b":{"type":"string"}}}"#,
+            rules: &[Rule::AtMostOneOf(&["b", "a"])],
+            ..TODOLIST
+        },
         Tool {
             path_fields: &["/items"],
             ..TODOLIST

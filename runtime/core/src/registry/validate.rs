@@ -22,6 +22,9 @@ use crate::text::nearest;
 
 /// Longer values are cut in error texts.
 const VALUE_SHOWN: usize = 60;
+
+/// The pattern of a text that must not be blank.
+const NOT_BLANK: &str = r"\S";
 /// Longer lists of allowed words or known keys are cut.
 const LIST_SHOWN: usize = 1_000;
 
@@ -139,7 +142,11 @@ impl<'v> Explainer<'v> {
         if let Some(pattern) = &rules.pattern
             && !pattern.is_match(value)
         {
-            self.add(|| format!("`{}` does not match {}", cut(text, VALUE_SHOWN), pattern.text));
+            self.add(|| match pattern.text.as_str() {
+                // The one pattern that reads as nothing, on a value that looks like nothing.
+                NOT_BLANK => "it must contain a character that is not white space".to_owned(),
+                pattern => format!("`{}` does not match {pattern}", cut(text, VALUE_SHOWN)),
+            });
         }
         if rules.min.is_some() || rules.max.is_some() {
             self.size(rules.min, rules.max, text.chars().count(), "character");

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use devloop_contract::error::Ground;
 use devloop_contract::{CommonFailure, InternalError, Refusal, ToolError};
 
 use super::path::RelPath;
@@ -13,13 +14,23 @@ use super::path::RelPath;
 /// Why a file operation did not happen.
 #[derive(Debug)]
 pub enum FsError {
-    /// The agent may not touch the path, or what lies there must not be touched.
+    /// The agent may not touch the path.
     Denied {
         /// The path.
         path: String,
         /// The agent's short name.
         agent: String,
-        /// What was found and what to do.
+        /// What it may.
+        cause: String,
+    },
+    /// What lies there must not be touched, whoever asks: a link, a pipe, a second name of a file, a name that another
+    /// system takes for the same. When the tool chose the path, only a person can mend it.
+    Obstructed {
+        /// The path.
+        path: String,
+        /// The agent's short name.
+        agent: String,
+        /// What was found, what to do and who can.
         cause: String,
     },
     /// The agent might, but the tool's spec does not declare it: a bug of the handler or of the spec.
@@ -76,6 +87,15 @@ impl FsError {
         }
     }
 
+    /// As [`denied`](Self::denied), for what lies there.
+    pub(super) fn obstructed(path: &RelPath, cause: impl Into<String>) -> Self {
+        Self::Obstructed {
+            path: path.to_string(),
+            agent: String::new(),
+            cause: cause.into(),
+        }
+    }
+
     pub(super) fn io(op: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
         Self::Io {
             op,
@@ -93,6 +113,11 @@ impl FsError {
                 agent: name.to_owned(),
                 cause,
             },
+            Self::Obstructed { path, cause, .. } => Self::Obstructed {
+                path,
+                agent: name.to_owned(),
+                cause,
+            },
             other => other,
         }
     }
@@ -102,6 +127,9 @@ impl fmt::Display for FsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Denied { path, agent, cause } => write!(f, "{agent} may not touch `{path}`: {cause}"),
+            // The machinery reads for nobody in particular.
+            Self::Obstructed { path, agent, cause } if agent.is_empty() => write!(f, "`{path}`: {cause}"),
+            Self::Obstructed { path, agent, cause } => write!(f, "{agent} cannot use `{path}`: {cause}"),
             Self::Undeclared { path, spec } => write!(
                 f,
                 "`{path}` is not among the effects that {spec} declares; declare it there or do not touch it"
@@ -134,6 +162,13 @@ impl From<FsError> for ToolError {
                 path,
                 agent,
                 cause: Some(cause),
+                ground: Ground::Permission,
+            },
+            FsError::Obstructed { path, agent, cause } => Self::Sandbox {
+                path,
+                agent,
+                cause: Some(cause),
+                ground: Ground::Obstacle,
             },
             // The message of its own, so that the chain does not say the system's error twice.
             FsError::Io { op, path, source } => {

@@ -196,7 +196,7 @@ impl Sandbox {
     }
 
     /// Writes a whole file: it has the old content or the new one, never a part. Makes its directories. About 8 system
-    /// calls, two of them an fsync when synced; a new file also costs a listing of its directory.
+    /// calls, two of them an fsync when synced; a new file, and the first write in a directory, also costs a listing of it.
     ///
     /// # Errors
     /// Refused, or an error of the system; then the file is as it was.

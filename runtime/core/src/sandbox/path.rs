@@ -1,7 +1,8 @@
 //! Project-relative paths: what a path may look like before anybody asks who may touch it.
 //!
-//! Answers for the type that has passed every rule: those of `devloop_contract::path`, and normal form C. Leaves out
-//! permission and links (the sandbox and the project directory judge those). A percent-encoded text is a literal name.
+//! Answers for the type of such a path, and for Unicode normal form C; the other rules stand in
+//! [`devloop_contract::path`], where specs are judged by them, too. Leaves out permission and links (the sandbox and the
+//! project directory judge those).
 
 use std::fmt;
 

@@ -8,12 +8,15 @@
 //! A hard link cannot be told from any other file, so one to an outside file is read as a file of the project. It is
 //! never written through: an append needs a file with one link, everything else replaces the name.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::{Mutex, PoisonError};
 
+use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use unicode_normalization::UnicodeNormalization;
@@ -21,8 +24,14 @@ use unicode_normalization::UnicodeNormalization;
 use super::error::FsError;
 use super::path::RelPath;
 
-/// What the names of temporary files begin with. They are siblings of their target, left behind only by a crash.
+/// What the names of temporary files begin with; the number of their process follows. They are siblings of their
+/// target. One that a crash left behind goes when its directory is next written to.
 pub(crate) const TEMPORARY_PREFIX: &str = ".devloop-tmp-";
+
+/// No write takes that long, so that a temporary file of this age has lost its process, if that is not seen any more.
+const LEFT_BEHIND_AFTER: SignedDuration = SignedDuration::from_mins(1);
+/// The same when there is a process of its number, which may be another by now.
+const LEFT_BEHIND_FOR_SURE_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -79,7 +88,7 @@ pub struct Metadata {
     /// How many names it has.
     pub links: u64,
     /// When its content last changed.
-    pub modified: jiff::Timestamp,
+    pub modified: Timestamp,
 }
 
 /// Whether an operation may put its file over another one.
@@ -95,6 +104,8 @@ pub struct ProjectDir {
     path: PathBuf,
     root: OwnedFd,
     kernel_resolves: bool,
+    /// The directories where temporary files were looked for.
+    tidied: Mutex<BTreeSet<String>>,
 }
 
 impl ProjectDir {
@@ -145,6 +156,7 @@ impl ProjectDir {
             path: real,
             root,
             kernel_resolves,
+            tidied: Mutex::default(),
         })
     }
 
@@ -162,8 +174,12 @@ impl ProjectDir {
         }
     }
 
-    /// Reads a file; `None` when nothing is there. 3 system calls and one per 8 KiB and more.
-    pub(crate) fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
+    /// Reads a regular file of at most `limit` bytes; `None` when nothing is there. It asks no patterns: handlers read
+    /// through the [`Sandbox`](super::Sandbox). 3 system calls and one per 8 KiB and more.
+    ///
+    /// # Errors
+    /// A link or something that is no file, too many bytes, or an error of the system.
+    pub fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
         let fd = match self.open_file(path, OFlags::RDONLY) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
@@ -240,15 +256,12 @@ impl ProjectDir {
             .open_parent(path)
             .and_then(|(parent, name)| rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW));
         match stat {
-            Ok(stat) => {
-                let nanos = i32::try_from(stat.st_mtime_nsec).unwrap_or_default();
-                Ok(Some(Metadata {
-                    kind: kind_of(&stat),
-                    bytes: size_of(&stat),
-                    links: links_of(&stat),
-                    modified: jiff::Timestamp::new(stat.st_mtime, nanos).unwrap_or_default(),
-                }))
-            }
+            Ok(stat) => Ok(Some(Metadata {
+                kind: kind_of(&stat),
+                bytes: size_of(&stat),
+                links: links_of(&stat),
+                modified: modified(&stat),
+            })),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => match self.explain("look at", path, error) {
                 FsError::Missing { .. } => Ok(None),
@@ -258,7 +271,8 @@ impl ProjectDir {
     }
 
     /// Writes a whole file: it has the old content or the new one, never a part. Makes its directories. About 8 system
-    /// calls, two of them an fsync when synced; a new file also costs a listing of its directory.
+    /// calls, two of them an fsync when synced; a new file, and the first write in a directory, also costs a
+    /// listing of it.
     pub(crate) fn replace(&self, path: &RelPath, bytes: &[u8], durability: Durability) -> Result<(), FsError> {
         let (parent, name) = self.make_parent("write", path, durability)?;
         match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -266,7 +280,7 @@ impl ProjectDir {
             Err(Errno::NOENT) => refuse_twin(parent.as_fd(), path, name)?,
             Err(error) => return Err(self.explain("write", path, error)),
         }
-        Self::put(&parent, path, bytes, durability, Existing::Replace)
+        self.put(&parent, path, bytes, durability, Existing::Replace)
     }
 
     /// Writes a file that must not exist yet, all or nothing. Costs what [`replace`](Self::replace) costs.
@@ -280,7 +294,7 @@ impl ProjectDir {
             Err(Errno::NOENT) => refuse_twin(parent.as_fd(), path, name)?,
             Err(error) => return Err(self.explain("create", path, error)),
         }
-        Self::put(&parent, path, bytes, durability, Existing::Keep)
+        self.put(&parent, path, bytes, durability, Existing::Keep)
     }
 
     /// Appends in one write, or not at all: what a failed write left behind is cut off. The caller holds the lock of the
@@ -371,12 +385,14 @@ impl ProjectDir {
     }
 
     fn put(
+        &self,
         parent: &OwnedFd,
         path: &RelPath,
         bytes: &[u8],
         durability: Durability,
         existing: Existing,
     ) -> Result<(), FsError> {
+        self.tidy(parent.as_fd(), path);
         let fail = |error: io::Error| FsError::io("write", path.as_str(), error);
         let temporary = format!("{TEMPORARY_PREFIX}{}-{}", process::id(), uuid::Uuid::now_v7().simple());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -401,11 +417,35 @@ impl ProjectDir {
             return Err(match error.kind() {
                 io::ErrorKind::AlreadyExists => exists(path),
                 // A directory took the name since it was looked at.
-                io::ErrorKind::IsADirectory => FsError::denied(path, NOT_REGULAR),
+                io::ErrorKind::IsADirectory => FsError::obstructed(path, NOT_REGULAR),
                 _ => fail(error),
             });
         }
         sync_dir("write", path, parent, durability)
+    }
+
+    /// Removes what crashes left behind in the directory of `path`; looks once for each directory. A directory that
+    /// cannot be tidied can be written to all the same.
+    fn tidy(&self, parent: BorrowedFd<'_>, path: &RelPath) {
+        let name = path.parent().map_or_else(String::new, |parent| parent.to_string());
+        let first = self.tidied.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
+        let Some(entries) = first.then(|| Dir::read_from(parent).ok()).flatten() else {
+            return;
+        };
+        let now = Timestamp::now();
+        for entry in entries.filter_map(Result::ok) {
+            let Some(name) = entry
+                .file_name()
+                .to_str()
+                .ok()
+                .filter(|name| is_left_behind(parent, name, now))
+            else {
+                continue;
+            };
+            if rustix::fs::unlinkat(parent, name, AtFlags::empty()).is_ok() {
+                tracing::info!(beside = %path, name, "a temporary file that a crash left behind was removed");
+            }
+        }
     }
 
     fn open_for_update(
@@ -422,10 +462,10 @@ impl ProjectDir {
                     let stat = regular(op, path, &fd)?;
                     if links_of(&stat) != 1 {
                         let cause = format!(
-                            "the file has {} names (hard links), so that a write here would change it elsewhere; replace it instead",
+                            "the file has {} names (hard links), so that a write here would change it elsewhere; a person must put a copy in its place",
                             links_of(&stat)
                         );
-                        return Err(FsError::denied(path, cause));
+                        return Err(FsError::obstructed(path, cause));
                     }
                     return Ok(File::from(fd));
                 }
@@ -538,13 +578,13 @@ impl ProjectDir {
                 return FsError::Missing { path: path.to_string() };
             }
             Errno::XDEV => return FsError::denied(path, "the path leads out of the project directory"),
-            Errno::ISDIR | Errno::NXIO => return FsError::denied(path, NOT_REGULAR),
+            Errno::ISDIR | Errno::NXIO => return FsError::obstructed(path, NOT_REGULAR),
             Errno::LOOP | Errno::NOTDIR => {}
             error => return FsError::io(op, path.as_str(), error),
         }
         let mut at = String::new();
         let Ok(mut dir) = self.open_dir(None) else {
-            return FsError::denied(path, LINK_SOMEWHERE);
+            return FsError::obstructed(path, LINK_SOMEWHERE);
         };
         for segment in path.segments() {
             if !at.is_empty() {
@@ -552,13 +592,13 @@ impl ProjectDir {
             }
             at.push_str(segment);
             match rustix::fs::statat(&dir, segment, AtFlags::SYMLINK_NOFOLLOW).map(|stat| kind_of(&stat)) {
-                Ok(EntryKind::Symlink) => return FsError::denied(path, link_at(&at)),
+                Ok(EntryKind::Symlink) => return FsError::obstructed(path, link_at(&at)),
                 Ok(EntryKind::Directory) => {}
                 // On the way to something else a plain file is in the way: nothing can exist below it.
                 Ok(_) if at.len() < path.as_str().len() && matches!(op, "read" | "look at" | "remove") => {
                     return FsError::Missing { path: path.to_string() };
                 }
-                Ok(_) => return FsError::denied(path, format!("`{at}` is not a directory; choose another path")),
+                Ok(_) => return FsError::obstructed(path, not_a_directory(&at)),
                 Err(_) => break,
             }
             let Ok(next) = rustix::fs::openat(&dir, segment, DIRECTORY, Mode::empty()) else {
@@ -567,15 +607,27 @@ impl ProjectDir {
             dir = next;
         }
         // It has changed since. Whatever it was, it was refused.
-        FsError::denied(path, LINK_SOMEWHERE)
+        FsError::obstructed(path, LINK_SOMEWHERE)
     }
 }
 
-const NOT_REGULAR: &str = "what lies there is not a regular file; choose another path";
-const LINK_SOMEWHERE: &str = "a symbolic link is in the path; tools follow none, so name the real place";
+// An agent can act on these only where it chose the path itself; whether it did is not known here.
+const NOT_REGULAR: &str =
+    "what lies there is not a regular file; give another path if it is yours to choose, else a person must remove it";
+const LINK_SOMEWHERE: &str = "a symbolic link is in the path, and tools follow none; give the real place if the path is \
+     yours to choose, else a person must put the real directory there";
 
 fn link_at(at: &str) -> String {
-    format!("`{at}` is a symbolic link; tools follow none, so name the real place")
+    format!(
+        "`{at}` is a symbolic link, and tools follow none; give the real place if the path is yours to choose, else a \
+         person must put the real file or directory there"
+    )
+}
+
+fn not_a_directory(at: &str) -> String {
+    format!(
+        "`{at}` is not a directory; give another path if it is yours to choose, else a person must move `{at}` away"
+    )
 }
 
 fn exists(path: &RelPath) -> FsError {
@@ -651,11 +703,31 @@ fn regular(op: &'static str, path: &RelPath, fd: &impl AsFd) -> Result<Stat, FsE
     Ok(stat)
 }
 
+/// Whether a directory's entry is a temporary file whose process will not come back to it.
+fn is_left_behind(dir: BorrowedFd<'_>, name: &str, now: Timestamp) -> bool {
+    let Some((pid, _)) = name
+        .strip_prefix(TEMPORARY_PREFIX)
+        .and_then(|rest| rest.split_once('-'))
+    else {
+        return false;
+    };
+    let (Ok(pid), Ok(stat)) = (pid.parse(), rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)) else {
+        return false;
+    };
+    let age = now.duration_since(modified(&stat));
+    let left = age > LEFT_BEHIND_FOR_SURE_AFTER || (age > LEFT_BEHIND_AFTER && !crate::process::is_alive(pid));
+    left && kind_of(&stat) == EntryKind::File
+}
+
+fn modified(stat: &Stat) -> Timestamp {
+    Timestamp::new(stat.st_mtime, i32::try_from(stat.st_mtime_nsec).unwrap_or_default()).unwrap_or_default()
+}
+
 fn refuse_irregular(path: &RelPath, stat: &Stat) -> Result<(), FsError> {
     match kind_of(stat) {
         EntryKind::File => Ok(()),
-        EntryKind::Symlink => Err(FsError::denied(path, link_at(path.as_str()))),
-        EntryKind::Directory | EntryKind::Other => Err(FsError::denied(path, NOT_REGULAR)),
+        EntryKind::Symlink => Err(FsError::obstructed(path, link_at(path.as_str()))),
+        EntryKind::Directory | EntryKind::Other => Err(FsError::obstructed(path, NOT_REGULAR)),
     }
 }
 
@@ -669,9 +741,11 @@ fn refuse_twin(dir: BorrowedFd<'_>, path: &RelPath, name: &str) -> Result<(), Fs
             && other != name
             && fold(other) == folded
         {
-            let cause =
-                format!("`{other}` exists and differs from `{name}` only in case or Unicode form; use that spelling");
-            return Err(FsError::denied(path, cause));
+            let cause = format!(
+                "`{other}` exists and differs from `{name}` only in case or Unicode form; use that spelling if the path \
+                 is yours to choose, else a person must rename it to `{name}`"
+            );
+            return Err(FsError::obstructed(path, cause));
         }
     }
     Ok(())

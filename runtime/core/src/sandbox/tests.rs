@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use devloop_contract::ToolError;
+use devloop_contract::error::Ground;
 use devloop_contract::glob::Pattern;
 use tempfile::TempDir;
 
@@ -50,6 +51,18 @@ fn cause(error: FsError) -> String {
             cause
         }
         other => panic!("not denied: {other:?}"),
+    }
+}
+
+/// What lies in the way; it must be said who can mend it.
+fn obstacle(error: FsError) -> String {
+    match error {
+        FsError::Obstructed { agent, cause, .. } => {
+            assert_eq!(agent, "pm");
+            assert!(cause.contains("a person must"), "{cause}");
+            cause
+        }
+        other => panic!("not obstructed: {other:?}"),
     }
 }
 
@@ -136,7 +149,7 @@ fn files_are_written_read_listed_and_removed() {
         assert_eq!(sandbox.read(&rel("a/b/c.txt/x"), LIMIT).unwrap(), None);
         assert!(!sandbox.exists(&rel("a/b/c.txt/x/y")).unwrap());
         assert!(
-            cause(sandbox.replace(&rel("a/b/c.txt/x"), b"").unwrap_err()).contains("`a/b/c.txt` is not a directory")
+            obstacle(sandbox.replace(&rel("a/b/c.txt/x"), b"").unwrap_err()).contains("`a/b/c.txt` is not a directory")
         );
         assert!(matches!(
             sandbox.read(&rel("a/b/c.txt"), 3),
@@ -204,6 +217,22 @@ fn permission_decides_before_the_disk_is_touched() {
 }
 
 #[test]
+fn a_tool_error_says_on_which_ground_a_path_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let sandbox = sandbox_at(dir.path(), Resolution::Automatic, &["prd/**"]);
+    symlink("/tmp", dir.path().join("prd")).unwrap();
+    let ground = |error: FsError| match ToolError::from(error) {
+        ToolError::Sandbox { ground, cause, .. } => (ground, cause.unwrap()),
+        other => panic!("{other}"),
+    };
+    let (first, text) = ground(sandbox.replace(&rel("prd/a"), b"").unwrap_err());
+    assert_eq!(first, Ground::Obstacle);
+    assert!(text.contains("a person must put the real"), "{text}");
+    let (second, _) = ground(sandbox.replace(&rel("sdd/a"), b"").unwrap_err());
+    assert_eq!(second, Ground::Permission);
+}
+
+#[test]
 fn secrets_and_version_control_are_not_read() {
     let (dir, sandbox) = fresh(Resolution::Automatic);
     for path in [
@@ -263,7 +292,7 @@ fn links_are_named_and_never_followed() {
                 sandbox.create_dir_all(&path.join("d").unwrap()),
                 sandbox.list(&path).map(drop),
             ] {
-                let cause = cause(done.unwrap_err());
+                let cause = obstacle(done.unwrap_err());
                 assert!(
                     cause.contains(&format!("`{link}` is a symbolic link")),
                     "{path} {resolution:?}: {cause}"
@@ -301,7 +330,7 @@ fn what_is_no_plain_file_is_refused_and_never_waited_for() {
                 sandbox.remove_file(&path).map(drop),
                 sandbox.rename(&path, &rel("other")),
             ] {
-                let cause = cause(done.unwrap_err());
+                let cause = obstacle(done.unwrap_err());
                 assert!(cause.contains("not a regular file"), "{path}: {cause}");
             }
         }
@@ -323,7 +352,7 @@ fn a_hard_link_is_replaced_and_never_appended_to() {
         fs::write(base.path().join("outside"), "outside").unwrap();
         fs::hard_link(base.path().join("outside"), project.join("hard")).unwrap();
         let sandbox = sandbox_at(&project, resolution, &["**"]);
-        assert!(cause(sandbox.append(&rel("hard"), b"x").unwrap_err()).contains("2 names"));
+        assert!(obstacle(sandbox.append(&rel("hard"), b"x").unwrap_err()).contains("2 names"));
         sandbox.replace(&rel("hard"), b"mine").unwrap();
         sandbox.append(&rel("hard"), b"!").unwrap();
         assert_eq!(fs::read(project.join("hard")).unwrap(), b"mine!");
@@ -351,7 +380,7 @@ fn a_twin_is_refused_with_the_spelling_that_exists() {
                 sandbox.create_new(&path, b""),
             ] {
                 assert!(
-                    cause(done.unwrap_err()).contains(&format!("`{existing}` exists")),
+                    obstacle(done.unwrap_err()).contains(&format!("`{existing}` exists")),
                     "{path}"
                 );
             }
@@ -364,6 +393,58 @@ fn a_twin_is_refused_with_the_spelling_that_exists() {
             "reading stays exact"
         );
     }
+}
+
+#[test]
+fn what_a_crash_left_behind_is_removed() {
+    let (dir, sandbox) = fresh(Resolution::Automatic);
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let (ended, me) = (ended.id(), std::process::id());
+    let state = dir.path().join("agent-state");
+    fs::create_dir(&state).unwrap();
+    let plant = |name: String, minutes: u64| {
+        let file = fs::File::create(state.join(&name)).unwrap();
+        let then = std::time::SystemTime::now() - std::time::Duration::from_mins(minutes);
+        file.set_modified(then).unwrap();
+        name
+    };
+    let gone = [
+        plant(format!(".devloop-tmp-{ended}-a"), 2),
+        plant(format!(".devloop-tmp-{me}-days"), 25 * 60),
+    ];
+    let mut kept = vec![
+        plant(format!(".devloop-tmp-{ended}-young"), 0),
+        plant(format!(".devloop-tmp-{me}-slow"), 2),
+        plant(".devloop-tmp-notes".to_owned(), 25 * 60),
+        plant(".devloop-tmp-x-y".to_owned(), 25 * 60),
+        plant(format!("x.devloop-tmp-{ended}-a"), 25 * 60),
+        "new".to_owned(),
+    ];
+    let directory = format!(".devloop-tmp-{ended}-dir");
+    fs::create_dir(state.join(&directory)).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(48);
+    let opened = fs::File::open(state.join(&directory)).unwrap();
+    opened.set_modified(long_ago).unwrap();
+    kept.push(directory);
+    kept.sort();
+    let names = || {
+        let entries = fs::read_dir(&state).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    sandbox.replace(&rel("agent-state/new"), b"").unwrap();
+    assert_eq!(names(), kept, "{gone:?} had to go");
+    // Looked for once, so that each further write costs nothing.
+    let late = plant(format!(".devloop-tmp-{ended}-late"), 2);
+    sandbox.replace(&rel("agent-state/new"), b"").unwrap();
+    assert!(names().contains(&late));
+    let next = sandbox_at(dir.path(), Resolution::Automatic, &["**"]);
+    next.replace(&rel("agent-state/new"), b"").unwrap();
+    assert_eq!(names(), kept);
 }
 
 /// Runs in a mount namespace of its own, started by the test below.
@@ -630,7 +711,7 @@ fn no_hostile_path_reaches_outside() {
                 for result in results {
                     match result {
                         Ok(()) => written += 1,
-                        Err(FsError::Denied { .. }) => denied += 1,
+                        Err(FsError::Denied { .. } | FsError::Obstructed { .. }) => denied += 1,
                         Err(_) => {}
                     }
                 }
@@ -744,7 +825,7 @@ fn an_ancestor_that_turns_into_a_link_leads_nowhere() {
                 };
                 match done {
                     Ok(()) => landed += 1,
-                    Err(FsError::Denied { .. }) => denied += 1,
+                    Err(FsError::Obstructed { .. }) => denied += 1,
                     Err(error) => panic!("{error}"),
                 }
                 if let Ok(found) = sandbox.read(&rel("a/secret"), LIMIT) {

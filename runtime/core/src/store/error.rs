@@ -14,6 +14,8 @@ use crate::sandbox::FsError;
 pub enum StoreError {
     /// A failure that tools share: `busy`, `state_corrupt`.
     Common(CommonFailure),
+    /// The wait for a lock was called off; nothing was done.
+    Cancelled,
     /// A file operation.
     Fs(FsError),
     /// A value that cannot be written as JSON: a bug.
@@ -27,6 +29,7 @@ impl fmt::Display for StoreError {
                 f.write_str(failure.summary())?;
                 failure.details().map_or(Ok(()), |details| write!(f, " {details}"))
             }
+            Self::Cancelled => f.write_str("the wait for a lock was called off"),
             Self::Fs(error) => error.fmt(f),
             Self::Serialize(error) => write!(f, "the value cannot be written as JSON: {error}"),
         }
@@ -36,7 +39,7 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Common(_) => None,
+            Self::Common(_) | Self::Cancelled => None,
             Self::Fs(error) => error.source(),
             Self::Serialize(error) => Some(error),
         }
@@ -59,6 +62,7 @@ impl<F> From<StoreError> for Refusal<F> {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Common(failure) => Self::Common(failure),
+            StoreError::Cancelled => Self::Tool(ToolError::Cancelled),
             StoreError::Fs(error) => error.into(),
             StoreError::Serialize(error) => Self::Tool(ToolError::Internal(InternalError::new(
                 "a value cannot be written as JSON",

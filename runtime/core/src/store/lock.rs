@@ -1,13 +1,16 @@
 //! Locks by name, within this process and between processes.
 //!
-//! Answers for mutual exclusion: one holder per name and project, a bounded wait, and a refusal that names the holder.
+//! Answers for mutual exclusion: one holder per name and project, a bounded wait that can be called off, and a refusal
+//! that names the holder.
 //! The file `agent-state/.locks/<name>.lock` is locked by the operating system, which lets go when a process dies; its
-//! content only tells others who holds it. It is never removed, else two processes could lock two files of one name.
+//! content only tells others who holds it, and is blanked before the lock is let go. It is never removed, else two processes could lock two files of one name.
 //! Leaves out which locks a handler needs; several are taken in the order todo, runtime, bugs, docs, timeline.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::Store;
 use super::clock;
 use super::error::StoreError;
+use crate::process;
 use crate::sandbox::{FsError, RelPath};
 
 /// How long a call waits for a lock.
@@ -27,8 +31,60 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const LONGEST_SLEEP: Duration = Duration::from_millis(25);
 
+/// How long to wait for a lock, and when to stop waiting for another reason. A [`Duration`] alone is one.
+#[derive(Clone, Copy)]
+pub struct Wait<'a> {
+    at_most: Duration,
+    cancelled: Option<&'a dyn Fn() -> bool>,
+}
+
+impl<'a> Wait<'a> {
+    /// A wait that ends after `at_most`.
+    pub fn at_most(at_most: Duration) -> Self {
+        Self {
+            at_most,
+            cancelled: None,
+        }
+    }
+
+    /// Also ends the wait soon after `cancelled` says so, and takes no lock then, be it free or not. It is asked every
+    /// few milliseconds and must not block.
+    #[must_use]
+    pub fn unless(self, cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            cancelled: Some(cancelled),
+            ..self
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.is_some_and(|cancelled| cancelled())
+    }
+}
+
+impl From<Duration> for Wait<'_> {
+    fn from(at_most: Duration) -> Self {
+        Self::at_most(at_most)
+    }
+}
+
+impl fmt::Debug for Wait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait")
+            .field("at_most", &self.at_most)
+            .field("cancellable", &self.cancelled.is_some())
+            .finish()
+    }
+}
+
 /// The length of a note, padded with blanks; an agent's name and a time fit in easily.
 const NOTE_LENGTH: usize = 256;
+
+const BLANK: [u8; NOTE_LENGTH] = {
+    let mut blank = [b' '; NOTE_LENGTH];
+    blank[NOTE_LENGTH - 1] = b'\n';
+    blank
+};
 
 /// A held lock; dropping it lets go.
 #[derive(Debug)]
@@ -40,7 +96,8 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The note of the holder stays: it is read only while somebody holds the lock, who has then written its own.
+        // A note that stayed would name this process while the next holder has not written its own yet, or cannot.
+        let _ = self.file.write_all_at(&BLANK, 0);
         // Closing lets go anyway.
         let _ = self.file.unlock();
     }
@@ -50,17 +107,25 @@ impl Drop for Lock {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Holder {
     pid: u32,
+    /// When the process began, as its number may be another's by now; absent where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    began: Option<u64>,
     agent: String,
     since: String,
 }
 
 impl Holder {
+    /// Whether the process that wrote the note is still there.
+    fn is_alive(&self) -> bool {
+        process::is_alive(self.pid) && (self.began.is_none() || self.began == process::began(self.pid))
+    }
+
     fn sentence(&self) -> String {
         format!("{} (process {}) since {}", self.agent, self.pid, self.since)
     }
 }
 
-pub(super) fn acquire(store: &Store, name: &str, wait: Duration) -> Result<Lock, StoreError> {
+pub(super) fn acquire(store: &Store, name: &str, wait: Wait<'_>) -> Result<Lock, StoreError> {
     let path = RelPath::parse(&format!("agent-state/.locks/{name}.lock")).map_err(|problem| {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem.to_string());
         FsError::Io {
@@ -70,7 +135,7 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Duration) -> Result<Lock,
         }
     })?;
     let started = Instant::now();
-    let deadline = started + wait;
+    let deadline = started + wait.at_most;
     let busy = |holder: Option<Holder>| {
         StoreError::Common(CommonFailure::Busy {
             waited_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -79,12 +144,16 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Duration) -> Result<Lock,
     };
     let me = Holder {
         pid: std::process::id(),
+        began: *BEGAN,
         agent: store.agent().to_owned(),
         since: clock::iso(store.clock().now()),
     };
     // By place, not by handle: two stores on one directory share their turns.
     let key = store.project().path().join(name);
-    let Some(turn) = Turn::take(key, deadline) else {
+    let Some(turn) = Turn::take(key, deadline, &wait) else {
+        if wait.is_cancelled() {
+            return Err(StoreError::Cancelled);
+        }
         return Err(busy(read_holder(store, &path)));
     };
     let file = store
@@ -104,6 +173,9 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Duration) -> Result<Lock,
                 }));
             }
         }
+        if wait.is_cancelled() {
+            return Err(StoreError::Cancelled);
+        }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(busy(read_holder(store, &path)));
@@ -111,32 +183,36 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Duration) -> Result<Lock,
         std::thread::sleep(sleep.min(left));
         sleep = (sleep * 2).min(LONGEST_SLEEP);
     }
-    let mut lock = Lock { file, _turn: turn };
-    note(&mut lock.file, &me);
+    let lock = Lock { file, _turn: turn };
+    // Who called it off while it was being taken must not get it either.
+    if wait.is_cancelled() {
+        return Err(StoreError::Cancelled);
+    }
+    note(&lock.file, &me);
     Ok(lock)
 }
 
 /// Says who holds the lock, in one write of always the same length: cutting a file to its new length costs several times
 /// as much as all the rest of a lock. The lock holds without the note, so a failure is not one of the caller's.
-fn note(file: &mut File, me: &Holder) {
+fn note(file: &File, me: &Holder) {
     let Ok(mut text) = serde_json::to_string(me) else {
         return;
     };
     let blanks = NOTE_LENGTH.saturating_sub(text.len() + 1);
     text.extend(std::iter::repeat_n(' ', blanks));
     text.push('\n');
-    let written = file.rewind().and_then(|()| file.write_all(text.as_bytes()));
-    if let Err(error) = written {
+    if let Err(error) = file.write_all_at(text.as_bytes(), 0) {
         tracing::warn!(%error, "the holder of a lock could not be noted");
     }
 }
 
+/// Who holds the lock, as far as that is certain: a process that was killed has not blanked its note.
 fn read_holder(store: &Store, path: &RelPath) -> Option<Holder> {
     let mut text = String::new();
     // Opened anew, as the position of a shared handle would move.
     let file = store.project().open_update(path).ok()?;
     file.take(4_096).read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+    serde_json::from_str(&text).ok().filter(Holder::is_alive)
 }
 
 /// The turn of one waiter within this process: first come, first served.
@@ -153,10 +229,14 @@ struct Queues {
     moved: Condvar,
 }
 
+/// Does not change; read once, as it costs more than the lock.
+static BEGAN: LazyLock<Option<u64>> = LazyLock::new(|| process::began(std::process::id()));
+
 static QUEUES: LazyLock<Arc<Queues>> = LazyLock::new(Arc::default);
 
 impl Turn {
-    fn take(key: PathBuf, deadline: Instant) -> Option<Self> {
+    /// `None` when the time is up or the wait is called off.
+    fn take(key: PathBuf, deadline: Instant, wait: &Wait<'_>) -> Option<Self> {
         let queues = Arc::clone(&QUEUES);
         let mut waiting = queues.enter();
         let queue = waiting.entry(key.clone()).or_default();
@@ -173,10 +253,17 @@ impl Turn {
                 return Some(turn);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                drop(waiting);
+            // Asked without the queues, as it is code of others.
+            drop(waiting);
+            if left.is_zero() || wait.is_cancelled() {
                 return None;
             }
+            waiting = queues.enter();
+            // The turn may have come meanwhile, and its signal with it.
+            if waiting.get(&turn.key).and_then(VecDeque::front) == Some(&ticket) {
+                return Some(turn);
+            }
+            let left = wait.cancelled.map_or(left, |_| left.min(LONGEST_SLEEP));
             waiting = queues
                 .moved
                 .wait_timeout(waiting, left)

@@ -6,6 +6,7 @@
 //!
 //! All calls block.
 
+mod backwards;
 pub mod clock;
 mod error;
 pub mod journal;
@@ -15,6 +16,7 @@ pub mod state;
 pub(crate) mod tests;
 
 use std::sync::Arc;
+#[cfg(doc)]
 use std::time::Duration;
 
 use serde::Serialize;
@@ -23,7 +25,7 @@ use serde::de::DeserializeOwned;
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::StoreError;
 pub use journal::Journal;
-pub use lock::{DEFAULT_WAIT, Lock};
+pub use lock::{DEFAULT_WAIT, Lock, Wait};
 
 use crate::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
 
@@ -50,17 +52,18 @@ impl Store {
         &self.clock
     }
 
-    /// Takes the lock `name`, waiting at most `wait`. A thread must not take a name that it holds: it would wait for
-    /// itself. About 6 system calls when free.
+    /// Takes the lock `name`, waiting no longer than `wait`: a [`Duration`], or one with a reason to stop earlier. A
+    /// thread must not take a name that it holds: it would wait for itself. About 6 system calls when free.
     ///
     /// # Errors
-    /// `busy` with the holder, a refused path (a link where the lock file should be), or an error of the system.
-    pub fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StoreError> {
-        lock::acquire(self, name, wait)
+    /// `busy` with the holder, [`StoreError::Cancelled`], a refused path (a link where the lock file should be), or an
+    /// error of the system.
+    pub fn lock<'a>(&self, name: &str, wait: impl Into<Wait<'a>>) -> Result<Lock, StoreError> {
+        lock::acquire(self, name, wait.into())
     }
 
-    /// Reads a state file; `None` when there is none. One that is not the JSON of a `T` is renamed to
-    /// `<name>.corrupt-<stamp>`. Hold its lock.
+    /// Reads a state file; `None` when there is none. One that is not the JSON of a `T`, or larger than
+    /// [`LARGEST_STATE`](state::LARGEST_STATE), is renamed to `<name>.corrupt-<stamp>`. Hold its lock.
     ///
     /// # Errors
     /// `state_corrupt` with the new name, a refused path, or an error of the system.

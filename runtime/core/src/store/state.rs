@@ -18,8 +18,12 @@ pub const LARGEST_STATE: u64 = 16 * 1024 * 1024;
 
 pub(super) fn read<T: DeserializeOwned>(store: &Store, path: &RelPath) -> Result<Option<T>, StoreError> {
     store.sandbox().check_read(path)?;
-    let Some(bytes) = store.named(store.project().read(path, LARGEST_STATE))? else {
-        return Ok(None);
+    let bytes = match store.named(store.project().read(path, LARGEST_STATE)) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
+        // No state that was written here, and refused again by every later call unless it goes.
+        Err(error @ FsError::TooLarge { .. }) => return Err(set_aside(store, path, error.to_string())?.into()),
+        Err(error) => return Err(error.into()),
     };
     let text = bytes.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&bytes);
     match serde_json::from_slice(text) {

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use devloop_contract::CommonFailure;
 use devloop_contract::glob::Pattern;
@@ -176,6 +177,103 @@ fn the_last_number_is_found_behind_long_and_broken_lines() {
     assert_eq!(journal.append(&json!({}), LONG).unwrap(), 1);
 }
 
+#[test]
+fn after_the_greatest_number_none_is_given() {
+    let Place { dir, store } = place();
+    let journal = journal(&store);
+    journal.append(&json!({}), LONG).unwrap();
+    let file = dir.path().join("agent-state/j.ndjson");
+    for text in [
+        format!("{{\"seq\":{}}}\n", u64::MAX),
+        format!("{{\"seq\":{}}}", u64::MAX),
+        format!("{{\"seq\":{}}}\nbroken\nbroken\n", u64::MAX - 1),
+    ] {
+        fs::write(&file, &text).unwrap();
+        let error = journal.append(&json!({}), LONG).unwrap_err().to_string();
+        assert!(error.contains("j.ndjson") && error.contains("a person must"), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), text.trim_end());
+    }
+    fs::write(&file, format!("{{\"seq\":{}}}\n", u64::MAX - 1)).unwrap();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), u64::MAX);
+}
+
+#[test]
+fn zeros_at_the_end_hold_nothing_and_are_cut_off() {
+    let Place { dir, store } = place();
+    let journal = journal(&store);
+    journal.append(&json!({"text": "one"}), LONG).unwrap();
+    let file = dir.path().join("agent-state/j.ndjson");
+    let whole = fs::read(&file).unwrap();
+    let zeros = vec![0; 100_000];
+    for content in [&whole[..], &whole[..whole.len() - 1]] {
+        fs::write(&file, [content, &zeros].concat()).unwrap();
+        assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
+        assert_eq!(fs::read(&file).unwrap(), [&whole[..], b"{\"seq\":2}\n"].concat());
+    }
+    assert!(!dir.path().join("agent-state/j.ndjson.torn").exists());
+    fs::write(&file, [&whole[..], b"{\"se", &zeros].concat()).unwrap();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
+    assert_eq!(
+        fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap(),
+        b"{\"se\n"
+    );
+}
+
+#[test]
+fn a_record_that_would_be_taken_for_torn_is_refused() {
+    let Place { dir, store } = place();
+    let text = "x".repeat(usize::try_from(journal::LONGEST_RECORD).unwrap());
+    let error = journal(&store).append(&json!({ "text": text }), LONG).unwrap_err();
+    assert!(
+        matches!(error, StoreError::Common(CommonFailure::TooLarge { .. })),
+        "{error}"
+    );
+    assert!(fs::read(dir.path().join("agent-state/j.ndjson")).unwrap().is_empty());
+}
+
+/// The most memory that this process ever had, in KiB.
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "started by another test, in a process of its own"]
+fn child_mends_a_large_end() {
+    let Some(dir) = child_dir() else { return };
+    let journal = journal(&store_at(&dir));
+    let before = peak_memory();
+    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
+    let grown = peak_memory() - before;
+    assert!(grown < 16 * 1024, "{grown} KiB");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_large_end_is_mended_in_little_memory() {
+    let Place { dir, store } = place();
+    journal(&store).append(&json!({}), LONG).unwrap();
+    let file = dir.path().join("agent-state/j.ndjson");
+    let whole = fs::read(&file).unwrap();
+    let torn = "y".repeat(32 << 20);
+    fs::write(&file, [&whole, torn.as_bytes()].concat()).unwrap();
+    let zeros = fs::OpenOptions::new().write(true).open(&file).unwrap();
+    zeros.set_len(128 << 20).unwrap();
+    assert!(
+        child("child_mends_a_large_end", dir.path(), 0)
+            .wait()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(fs::read(&file).unwrap(), [&whole[..], b"{\"seq\":2}\n"].concat());
+    let kept = fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap();
+    assert!(
+        kept.strip_suffix(b"\n") == Some(torn.as_bytes()),
+        "nothing is thrown away"
+    );
+}
+
 fn busy(error: StoreError) -> Option<String> {
     match error {
         StoreError::Common(CommonFailure::Busy { holder, .. }) => holder,
@@ -220,6 +318,82 @@ fn a_waiter_is_told_who_holds_the_lock_and_gets_it_when_the_holder_dies() {
         dir.path().join("agent-state/.locks/todo.lock").exists(),
         "the file stays"
     );
+}
+
+/// Holds a lock as a process would that has not noted itself yet, or cannot; with a note of somebody else's.
+fn hold_with_note(dir: &Path, note: &str) -> fs::File {
+    let locks = dir.join("agent-state/.locks");
+    fs::create_dir_all(&locks).unwrap();
+    fs::write(locks.join("todo.lock"), note).unwrap();
+    let file = fs::File::open(locks.join("todo.lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+#[test]
+fn only_a_holder_that_is_there_is_named() {
+    let Place { dir, store } = place();
+    let waiter = || busy(store.lock("todo", Duration::from_millis(2)).unwrap_err());
+    let note = |pid: u32, began: Value| json!({"pid": pid, "began": began, "agent": "pm", "since": "then"}).to_string();
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let me = std::process::id();
+    // Ended; never a process; the number of this one, given to another before; no note at all.
+    for text in [
+        note(ended.id(), Value::Null),
+        note(u32::MAX, Value::Null),
+        note(me, json!(1)),
+        "{\"pid\":".to_owned(),
+        String::new(),
+    ] {
+        let _file = hold_with_note(dir.path(), &text);
+        assert_eq!(waiter(), None, "{text}");
+    }
+    let _file = hold_with_note(dir.path(), &note(me, Value::Null));
+    assert_eq!(waiter(), Some(format!("pm (process {me}) since then")));
+}
+
+#[test]
+fn who_let_go_of_a_lock_is_not_named() {
+    let Place { dir, store } = place();
+    drop(store.lock("todo", LONG).unwrap());
+    let file = fs::File::open(dir.path().join("agent-state/.locks/todo.lock")).unwrap();
+    file.lock().unwrap();
+    assert_eq!(busy(store.lock("todo", Duration::ZERO).unwrap_err()), None);
+}
+
+#[test]
+fn a_wait_ends_when_it_is_called_off() {
+    let Place { dir, store } = place();
+    let off = AtomicBool::new(false);
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let cancelled = || {
+        asked.fetch_add(1, Ordering::SeqCst);
+        off.load(Ordering::SeqCst)
+    };
+    let take = || store.lock("todo", Wait::at_most(Duration::from_hours(1)).unless(&cancelled));
+    let call_off_a_waiter = || {
+        off.store(false, Ordering::SeqCst);
+        asked.store(0, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(take);
+            while asked.load(Ordering::SeqCst) < 2 {
+                std::thread::yield_now();
+            }
+            off.store(true, Ordering::SeqCst);
+            assert!(matches!(waiter.join().unwrap(), Err(StoreError::Cancelled)));
+        });
+    };
+    // Behind another of this process, and behind another process.
+    let lock = store.lock("todo", LONG).unwrap();
+    call_off_a_waiter();
+    drop(lock);
+    let file = hold_with_note(dir.path(), "");
+    call_off_a_waiter();
+    drop(file);
+    // Nor is a free lock taken for somebody who called it off, or kept.
+    assert!(matches!(take(), Err(StoreError::Cancelled)));
+    store.lock("todo", Duration::ZERO).unwrap();
 }
 
 #[test]
@@ -318,6 +492,26 @@ fn a_corrupt_state_file_is_set_aside_and_never_lost() {
         assert_eq!(fs::read(dir.path().join(kept_as)).unwrap(), bytes);
         assert_eq!(store.read_state::<Vec<u8>>(&path).unwrap(), None);
     }
+}
+
+#[test]
+fn a_state_file_that_is_too_large_is_set_aside_too() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/pm-todo.json");
+    store.write_state(&path, &json!([])).unwrap();
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path().join(path.as_str()))
+        .unwrap();
+    file.set_len(state::LARGEST_STATE + 1).unwrap();
+    let error = store.read_state::<Value>(&path).unwrap_err();
+    let StoreError::Common(CommonFailure::StateCorrupt { kept_as, problem, .. }) = error else {
+        panic!("{error}")
+    };
+    assert!(problem.contains("16777217 bytes"), "{problem}");
+    let kept = fs::metadata(dir.path().join(kept_as)).unwrap();
+    assert_eq!(kept.len(), state::LARGEST_STATE + 1);
+    assert_eq!(store.read_state::<Value>(&path).unwrap(), None);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use devloop_contract::{Handle, InternalError, Outcome, ToolError};
 use devloop_core::sandbox::RelPath;
 use devloop_core::store::clock;
+use devloop_core::store::state::LARGEST_STATE;
 use devloop_core::todo::{TodoItem, TodoList, TodoStatus, check_new_list};
 use devloop_generated::events::AgentTodolist;
 use devloop_generated::tools::persistence::write_todolist::{Failure, Input, Item, Output, Replaced, WriteTodolist};
@@ -12,9 +13,6 @@ use devloop_generated::types;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::context::Context;
-
-/// The largest list that is read back: 200 items with all their texts stay far below.
-const LARGEST_LIST: u64 = 16 * 1024 * 1024;
 
 impl Handle<WriteTodolist> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
@@ -29,13 +27,15 @@ fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
     let store = context.store();
     let path = RelPath::parse(&format!("agent-state/{key}-todo.json"))
         .map_err(|problem| InternalError::new("the state key makes no path", problem))?;
-    let _lock = store.lock(&format!("{key}-todo"), context.project().config().lock_wait)?;
+    // A list is replaced whole, so it can be looked at without the lock; whatever is wrong with it is found under it.
+    let untouched = |list: &TodoList| list.items == items;
+    if let Some(list) = glance(context, &path).filter(untouched) {
+        return Ok(unchanged(&list, &path));
+    }
+    let _lock = context.lock(&format!("{key}-todo"))?;
     let previous: Option<TodoList> = store.read_state(&path)?;
-    if let Some(list) = previous.as_ref().filter(|list| list.items == items) {
-        return Ok(Output {
-            unchanged: Some(true),
-            ..answer(list, &path, None)
-        });
+    if let Some(list) = previous.as_ref().filter(|list| untouched(list)) {
+        return Ok(unchanged(list, &path));
     }
 
     let created_at = clock::iso(after(previous.as_ref(), context.now()));
@@ -50,14 +50,15 @@ fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
         updated_at: created_at,
     };
     list.current = list.work_out_current();
+    // From here on there is no way back: a list that was kept in the history is replaced, too.
+    if context.cancelled() {
+        return Err(ToolError::Cancelled.into());
+    }
     if let Some(previous) = &previous {
         // The bytes as they are: whatever a later version keeps in the file is kept with it.
-        let bytes = context.sandbox().read(&path, LARGEST_LIST)?.unwrap_or_default();
-        let stamp: String = previous
-            .created_at
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect();
+        let bytes = context.sandbox().read(&path, LARGEST_STATE)?.unwrap_or_default();
+        // What is no time, in a file that anybody may have edited, makes no name either.
+        let stamp = clock::stamp(previous.created_at.parse().unwrap_or_else(|_| context.now()));
         let prefix = format!("{key}-todo.");
         store.keep_in_history(&format!("{prefix}{stamp}.json"), &bytes)?;
         store.prune_history(&prefix, context.project().config().history_kept)?;
@@ -76,6 +77,12 @@ fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
         open: list.open(),
     });
     Ok(answer(&list, &path, replaced))
+}
+
+/// The list as it stands, if it can be read.
+fn glance(context: &Context, path: &RelPath) -> Option<TodoList> {
+    let bytes = context.sandbox().read(path, LARGEST_STATE).ok()??;
+    serde_json::from_slice(&bytes).ok()
 }
 
 /// Now, or a millisecond after the list before: lists of one agent never share a time, whatever the clock does, and so
@@ -108,6 +115,13 @@ fn event_item(item: &TodoItem) -> types::TodoItem {
             TodoStatus::Done => types::TodoStatus::Done,
             TodoStatus::Blocked => types::TodoStatus::Blocked,
         },
+    }
+}
+
+fn unchanged(list: &TodoList, path: &RelPath) -> Output {
+    Output {
+        unchanged: Some(true),
+        ..answer(list, path, None)
     }
 }
 

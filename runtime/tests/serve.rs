@@ -1,0 +1,212 @@
+//! `devloop serve` with the standard streams that a careless client gives it.
+
+#![cfg(all(feature = "cli", unix))]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_setfl};
+use serde_json::{Value, json};
+
+/// No test may hang.
+const GUARD: Duration = Duration::from_secs(20);
+
+fn serve(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+    command
+        .args(["serve", "--agent", "pm", "--project-dir"])
+        .arg(dir)
+        .env_remove("CLAUDE_CODE_SESSION_ID")
+        .env_remove("DEVLOOP_LOG")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        if started.elapsed() > GUARD {
+            child.kill().expect("killed");
+            panic!("the server does not end");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn frames(stdout: impl Read + Send + 'static) -> Receiver<Value> {
+    let (sender, frames) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if sender.send(serde_json::from_str(&line).expect("whole frames")).is_err() {
+                return;
+            }
+        }
+    });
+    frames
+}
+
+fn hello() -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
+    }})
+}
+
+fn write_list(id: usize, text: &str) -> Value {
+    let items = json!([{"id": "step-001", "description": text}]);
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": "write_todolist", "arguments": {"items": items}}})
+}
+
+/// Starts a server whose standard error nobody reads, and has it log far more than the pipe and the queue hold.
+fn flooded(dir: &Path) -> (Child, Receiver<Value>) {
+    let mut child = serve(dir)
+        .env("DEVLOOP_LOG", "trace")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let frames = frames(child.stdout.take().unwrap());
+    let stdin = child.stdin.as_mut().unwrap();
+    writeln!(stdin, "{}", hello()).unwrap();
+    assert_eq!(frames.recv_timeout(GUARD).expect("an answer")["id"], 0);
+    // Each of these is refused and logged, with its text in full.
+    let method = "x".repeat(2_000);
+    for id in 1..=300 {
+        writeln!(
+            stdin,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","{method}":1,"{method}":2}}"#
+        )
+        .unwrap();
+        assert_eq!(frames.recv_timeout(GUARD).expect("an answer")["id"], id);
+    }
+    writeln!(stdin, "{}", write_list(301, "still here")).unwrap();
+    let answer = frames.recv_timeout(GUARD).expect("an answer");
+    assert_eq!(answer["result"]["structuredContent"]["ok"], true, "{answer}");
+    (child, frames)
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_up_neither_answers_nor_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    for how in ["TERM", "INT", "end of input"] {
+        let (mut child, _frames) = flooded(dir.path());
+        if how == "end of input" {
+            drop(child.stdin.take());
+        } else {
+            let killed = Command::new("kill").args(["-s", how, &child.id().to_string()]).status();
+            assert!(killed.unwrap().success());
+        }
+        assert_eq!(wait(&mut child).code(), Some(0), "{how}");
+    }
+}
+
+#[test]
+fn a_log_that_is_read_late_says_that_lines_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, _frames) = flooded(dir.path());
+    let mut stderr = child.stderr.take().unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        stderr.read_to_string(&mut text).map(|_| text)
+    });
+    drop(child.stdin.take());
+    assert_eq!(wait(&mut child).code(), Some(0));
+    let text = reading.join().unwrap().unwrap();
+    assert!(text.contains("refused a frame") && text.contains("lines of the log are missing"));
+}
+
+#[test]
+fn a_log_wish_that_is_not_understood_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = serve(dir.path())
+        .env("DEVLOOP_LOG", "inof")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("DEVLOOP_LOG") && text.contains("inof"), "{text}");
+}
+
+/// Both ends of a pipe.
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    (reader.into(), writer.into())
+}
+
+#[test]
+fn streams_in_non_blocking_mode_are_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let (stdin, input) = pipe();
+    let (output, stdout) = pipe();
+    fcntl_setfl(&stdin, OFlags::NONBLOCK).unwrap();
+    fcntl_setfl(&stdout, OFlags::NONBLOCK).unwrap();
+    let mut child = serve(dir.path())
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = File::from(input);
+    writeln!(input, "{}", hello()).unwrap();
+    let mut output = BufReader::new(File::from(output));
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.contains(r#""id":0"#), "{line}");
+    // So many answers that the pipe is full long before the first is read.
+    let asked = 300;
+    for id in 1..=asked {
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})).unwrap();
+    }
+    writeln!(input, "{}", write_list(asked + 1, "last")).unwrap();
+    let list = dir.path().join("agent-state/pm-todo.json");
+    let started = Instant::now();
+    while !list.exists() {
+        assert!(started.elapsed() < GUARD, "the last call is not carried out");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    drop(input);
+    let ids: Vec<u64> = output
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(&line.unwrap()).expect("whole frames"))
+        .map(|frame| frame["id"].as_u64().unwrap())
+        .collect();
+    assert_eq!(ids.len(), asked + 1);
+    assert_eq!(wait(&mut child).code(), Some(0));
+}
+
+#[test]
+fn streams_that_break_are_a_system_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let request = dir.path().join("request");
+    fs::write(&request, format!("{}\n", hello())).unwrap();
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let broken_output = serve(dir.path())
+        .stdin(File::open(&request).unwrap())
+        .stdout(full())
+        .output()
+        .unwrap();
+    assert_eq!(broken_output.status.code(), Some(3));
+    let text = String::from_utf8(broken_output.stderr).unwrap();
+    assert!(
+        text.contains("the output cannot be written any more: No space left"),
+        "{text}"
+    );
+    // A directory can be opened and not read.
+    let broken_input = serve(dir.path())
+        .stdin(File::open(dir.path()).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(broken_input.status.code(), Some(3));
+    let text = String::from_utf8(broken_input.stderr).unwrap();
+    assert!(text.contains("the input cannot be read any more"), "{text}");
+}
