@@ -191,6 +191,14 @@ mod tests {
     }
 
     #[test]
+    fn an_editor_misses_examples() {
+        let (rest, examples) = TOOL_SPEC.split_once("examples:\n").unwrap();
+        let after = examples.find("\ni18n:").unwrap();
+        let text = format!("{rest}examples: []{}", &examples[after..]);
+        assert!(!is_fine("tool", &text, "examples: []", "examples: []"));
+    }
+
+    #[test]
     fn an_editor_sees_bad_words_and_forms() {
         for (name, text, from, to) in [
             ("tool", TOOL_SPEC, "handler: note_add", "handler: note-add"),
