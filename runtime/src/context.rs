@@ -21,19 +21,20 @@ use crate::project::Project;
 /// One call, as its handler sees it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Context {
-    inner: Arc<Inner>,
+    inner: Arc<Parts>,
 }
 
+/// What a context is made of.
 #[derive(Debug)]
-struct Inner {
-    project: Arc<Project>,
-    identity: Arc<Identity>,
-    tool: &'static Tool,
-    store: Store,
-    tool_use_id: String,
-    cancel: CancellationToken,
-    progress: Option<mpsc::UnboundedSender<Progress>>,
-    may_block: Option<MayBlock>,
+pub(crate) struct Parts {
+    pub(crate) project: Arc<Project>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) tool: &'static Tool,
+    pub(crate) store: Store,
+    pub(crate) tool_use_id: String,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) progress: Option<mpsc::UnboundedSender<Progress>>,
+    pub(crate) may_block: Option<MayBlock>,
 }
 
 /// Says that the thread on which a handler runs waits for nobody else.
@@ -52,29 +53,8 @@ pub enum Level {
 }
 
 impl Context {
-    pub(crate) fn new(
-        project: Arc<Project>,
-        identity: Arc<Identity>,
-        tool: &'static Tool,
-        sandbox: Sandbox,
-        tool_use_id: String,
-        cancel: CancellationToken,
-        progress: Option<mpsc::UnboundedSender<Progress>>,
-        may_block: Option<MayBlock>,
-    ) -> Self {
-        let store = Store::new(sandbox, Arc::clone(&project.clock));
-        Self {
-            inner: Arc::new(Inner {
-                project,
-                identity,
-                tool,
-                store,
-                tool_use_id,
-                cancel,
-                progress,
-                may_block,
-            }),
-        }
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self { inner: Arc::new(parts) }
     }
 
     /// Company, project, agent, unit, agent call and session.

@@ -15,13 +15,14 @@ use devloop_contract::glob::{Pattern, PatternError};
 use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
 use devloop_core::registry::{BuildError, CompiledTool, Registry};
 use devloop_core::sandbox::{RelPath, Sandbox};
+use devloop_core::store::Store;
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::call::{CallOutcome, CallRequest, ToolService};
-use crate::context::{Context, MayBlock, publish};
+use crate::context::{Context, MayBlock, Parts, publish};
 use crate::identity::Identity;
 use crate::project::{Escalation, Project};
 use crate::projection::tools_of;
@@ -140,16 +141,17 @@ impl Session {
         let input = AnyInput::parse(tool, built.input()).map_err(|error| {
             ErasedRefusal::Tool(ToolError::validation("", format!("the input cannot be read: {error}")))
         })?;
-        let context = Context::new(
-            Arc::clone(&self.inner.project),
-            Arc::clone(&self.inner.identity),
+        let project = Arc::clone(&self.inner.project);
+        let context = Context::new(Parts {
+            store: Store::new(self.sandbox(tool).map_err(internal)?, Arc::clone(&project.clock)),
+            project,
+            identity: Arc::clone(&self.inner.identity),
             tool,
-            self.sandbox(tool).map_err(internal)?,
-            request.tool_use_id,
-            request.cancel,
-            request.progress,
-            matches!(place, Place::Desk(_)).then_some(MayBlock),
-        );
+            tool_use_id: request.tool_use_id,
+            cancel: request.cancel,
+            progress: request.progress,
+            may_block: matches!(place, Place::Desk(_)).then_some(MayBlock),
+        });
         Ok((context, input))
     }
 
