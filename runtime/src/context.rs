@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use devloop_contract::{InternalError, Refusal, Tool};
-use devloop_core::sandbox::Sandbox;
+use devloop_contract::{InternalError, Refusal, Tool, ToolError};
+use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::{Lock, Store, StoreError, Wait, clock};
-use devloop_generated::Event;
+use devloop_generated::{Event, types};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
@@ -127,6 +127,14 @@ impl Context {
             Level::Info => tracing::info!(agent, tool, "{message}"),
             Level::Warn => tracing::warn!(agent, tool, "{message}"),
         }
+    }
+
+    /// A path of the input as the sandbox takes it. Admission has judged its form already; `field` names it if not.
+    ///
+    /// # Errors
+    /// A validation error at `field`.
+    pub fn path(&self, field: &str, path: &types::RelPath) -> Result<RelPath, ToolError> {
+        RelPath::parse(path.as_str()).map_err(|problem| problem.at(field))
     }
 
     /// Runs file work on a thread that may block: this one, when the call has it to itself. The work runs to its end even when the caller cancels: a write is never

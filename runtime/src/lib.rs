@@ -2,7 +2,41 @@
 //! line) that lead to it.
 //!
 //! A host opens a [`project::Project`], makes a [`session::Session`] for one agent, and calls through
-//! [`call::ToolService`]. Leaves out what needs no generated code: that is `devloop-core`.
+//! [`call::ToolService`]:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use devloop_runtime::AgentId;
+//! use devloop_runtime::call::{CallOutcome, CallRequest, ToolService};
+//! use devloop_runtime::identity::{Given, identify};
+//! use devloop_runtime::project::Project;
+//! use devloop_runtime::session::Session;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let directory = dir.path();
+//! let project = Project::open(directory)?;
+//! let agent = AgentId::Pm.agent();
+//! let identity = identify(agent, project.path(), Given::default(), None)?;
+//! let session = Session::new(Arc::new(project), agent, identity);
+//! // Events of this process, from now on; the journal has those of others, too.
+//! let events = session.project().events().subscribe(64);
+//!
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! let outcome = runtime.block_on(session.call(CallRequest {
+//!     tool: "write_todolist".to_owned(),
+//!     arguments: serde_json::from_str(r#"{"items": [{"id": "step-001", "description": "Embed it"}]}"#)?,
+//!     // Unique for each call, so that a repeated one can be told from a new one.
+//!     tool_use_id: "my-host:1".to_owned(),
+//!     cancel: Default::default(),
+//!     progress: None,
+//! }));
+//! assert!(matches!(outcome, CallOutcome::Success(_)));
+//! assert_eq!(events.try_recv().map(|event| event.name.clone()).as_deref(), Some("agent.todolist"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Leaves out what needs no generated code: that is `devloop-core`.
 
 pub mod call;
 #[cfg(feature = "cli")]
@@ -18,3 +52,6 @@ pub mod project;
 pub mod projection;
 pub mod session;
 mod turns;
+
+pub use devloop_core::events::Subscription;
+pub use devloop_generated::AgentId;

@@ -348,7 +348,13 @@ fn sandbox_for(
         .chain(via)
         .map(|text| bound(text))
         .collect::<Result<_, _>>()?;
-    let effects = tool
+    let reads = tool
+        .effects
+        .reads
+        .iter()
+        .map(|text| bound(text))
+        .collect::<Result<_, _>>()?;
+    let writes = tool
         .effects
         .writes
         .iter()
@@ -362,7 +368,7 @@ fn sandbox_for(
         .map(|text| bound(text))
         .collect::<Result<_, _>>()?;
     Ok(Sandbox::new(Arc::clone(&project.dir), identity.agent, allow)
-        .with_effects(effects, tool.spec)
+        .with_effects(reads, writes, tool.spec)
         .with_read_allow(read))
 }
 

@@ -50,9 +50,10 @@ pub struct Sandbox {
     durability: Durability,
 }
 
-/// What the called tool declares to write.
+/// What the called tool declares to read and to write.
 #[derive(Debug)]
 struct Effects {
+    reads: Vec<Pattern>,
     writes: Vec<Pattern>,
     spec: String,
 }
@@ -73,11 +74,12 @@ impl Sandbox {
         }
     }
 
-    /// Also requires that `writes`, declared by the spec file `spec`, match what is written.
+    /// Also requires that `reads` or `writes`, declared by the spec file `spec`, match what is read, and `writes` what is
+    /// written.
     #[must_use]
-    pub fn with_effects(mut self, writes: Vec<Pattern>, spec: impl Into<String>) -> Self {
+    pub fn with_effects(mut self, reads: Vec<Pattern>, writes: Vec<Pattern>, spec: impl Into<String>) -> Self {
         let spec = spec.into();
-        self.effects = Some(Arc::new(Effects { writes, spec }));
+        self.effects = Some(Arc::new(Effects { reads, writes, spec }));
         self
     }
 
@@ -125,10 +127,10 @@ impl Sandbox {
     /// Whether the agent may read the path; touches nothing.
     ///
     /// # Errors
-    /// [`FsError::Denied`].
+    /// [`FsError::Denied`] or [`FsError::Undeclared`].
     pub fn check_read(&self, path: &RelPath) -> Result<(), FsError> {
-        let allowed = self.read.iter().any(|pattern| pattern.matches(path.as_str()));
-        self.judge_read(path, allowed, &[path.as_str()])
+        let by = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path.as_str()));
+        self.judge_read(path, &by, &[path.as_str()])
     }
 
     /// Reads a file of at most `limit` bytes; `None` when there is none. 3 system calls and the reading.
@@ -165,8 +167,9 @@ impl Sandbox {
     /// Refused, or an error of the system.
     pub fn list(&self, dir: &RelPath) -> Result<Option<Vec<Entry>>, FsError> {
         let allowed = |pattern: &Pattern| pattern.matches(dir.as_str()) || pattern.may_match_below(dir.as_str());
+        let by = |patterns: &[Pattern]| patterns.iter().any(allowed);
         let within = format!("{dir}/x");
-        self.judge_read(dir, self.read.iter().any(allowed), &[dir.as_str(), &within])?;
+        self.judge_read(dir, &by, &[dir.as_str(), &within])?;
         self.named(self.project.list(Some(dir)))
     }
 
@@ -274,7 +277,7 @@ impl Sandbox {
     }
 
     /// `probes` are paths of which none may be denied: the path, or something in it when it is listed.
-    fn judge_read(&self, path: &RelPath, allowed: bool, probes: &[&str]) -> Result<(), FsError> {
+    fn judge_read(&self, path: &RelPath, by: &dyn Fn(&[Pattern]) -> bool, probes: &[&str]) -> Result<(), FsError> {
         let denied = |pattern: &&Pattern| {
             probes.iter().any(|probe| {
                 let upper = probe.contains(char::is_uppercase);
@@ -283,7 +286,16 @@ impl Sandbox {
         };
         let cause = match self.read_deny.iter().find(denied) {
             Some(pattern) => format!("reading it is refused: `{pattern}` keeps secrets and version control closed"),
-            None if allowed => return Ok(()),
+            None if by(&self.read) => {
+                // Whoever may write a file may look at what is in it.
+                return match &self.effects {
+                    Some(effects) if !by(&effects.reads) && !by(&effects.writes) => Err(FsError::Undeclared {
+                        path: path.to_string(),
+                        spec: effects.spec.clone(),
+                    }),
+                    _ => Ok(()),
+                };
+            }
             None => "reading it is refused: it is not among the paths that this agent may read".to_owned(),
         };
         Err(FsError::denied(path, cause).by(&self.agent))

@@ -187,10 +187,22 @@ fn synced_writes_work_alike() {
 fn permission_decides_before_the_disk_is_touched() {
     let dir = TempDir::new().unwrap();
     let sandbox = sandbox_at(dir.path(), Resolution::Automatic, &["prd/**", "units/*/test/**"]).with_effects(
+        patterns(&["docs/**"]),
         patterns(&["prd/*.html", "units/**", "sdd/**"]),
         "specs/tools/docs/write_chapter.yaml",
     );
     sandbox.replace(&rel("prd/a.html"), b"").unwrap();
+    assert_eq!(
+        sandbox.read(&rel("prd/a.html"), 9).unwrap().as_deref(),
+        Some(&b""[..]),
+        "what it writes it may read"
+    );
+    assert_eq!(sandbox.read(&rel("docs/a"), 9).unwrap(), None);
+    assert!(matches!(
+        sandbox.read(&rel("other/a"), 9),
+        Err(FsError::Undeclared { .. })
+    ));
+    assert!(matches!(sandbox.list(&rel("other")), Err(FsError::Undeclared { .. })));
     let error = sandbox.replace(&rel("sdd/a.html"), b"").unwrap_err();
     assert_eq!(
         ToolError::from(error).to_string(),
