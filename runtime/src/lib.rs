@@ -17,4 +17,5 @@ mod patient;
 pub mod project;
 pub mod projection;
 pub mod session;
+mod todo;
 mod turns;
