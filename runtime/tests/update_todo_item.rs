@@ -5,10 +5,22 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use devloop_core::sandbox::ProjectDir;
+use devloop_core::store::Clock;
+use devloop_generated::AgentId;
+use devloop_runtime::call::{CallOutcome, CallRequest, ToolService};
+use devloop_runtime::config::Config;
+use devloop_runtime::identity::{Given, identify};
+use devloop_runtime::project::Project;
+use devloop_runtime::session::Session;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 const OK: i32 = 0;
 const EXPECTED: i32 = 1;
@@ -348,6 +360,47 @@ fn a_list_that_cannot_be_read_is_set_aside_and_a_locked_one_is_busy() {
     let kept = dir.join(answer["details"]["kept_as"].as_str().unwrap());
     assert_eq!(fs::read_to_string(kept).unwrap(), "{\"items\": [");
     assert_eq!(refused(dir, EXPECTED, &begin).0, "no_list");
+}
+
+/// Cancels its call when it is looked at for the second time: under the lock, which is dated before.
+#[derive(Debug, Default)]
+struct CancelsUnderTheLock {
+    looks: AtomicUsize,
+    token: CancellationToken,
+}
+
+impl Clock for CancelsUnderTheLock {
+    fn now(&self) -> Timestamp {
+        if self.looks.fetch_add(1, Ordering::SeqCst) == 1 {
+            self.token.cancel();
+        }
+        Timestamp::now()
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_under_its_lock_writes_nothing() {
+    let dir = project();
+    let before = (text(dir.path()), events(dir.path()).len());
+    let clock = Arc::new(CancelsUnderTheLock::default());
+    let project = ProjectDir::open(dir.path()).unwrap();
+    let project = Project::new(project, Config::default()).with_clock(Arc::clone(&clock) as _);
+    let agent = AgentId::Pm.agent();
+    let identity = identify(agent, project.path(), Given::default(), None).unwrap();
+    let session = Session::new(Arc::new(project), agent, identity);
+    let Value::Object(arguments) = json!({"id": "step-001", "status": "doing"}) else {
+        unreachable!()
+    };
+    let request = CallRequest {
+        tool: "update_todo_item".into(),
+        arguments,
+        tool_use_id: "t".into(),
+        cancel: clock.token.clone(),
+        progress: None,
+    };
+    assert_eq!(session.call(request).await, CallOutcome::Cancelled);
+    assert!(clock.looks.load(Ordering::SeqCst) >= 2);
+    assert_eq!((text(dir.path()), events(dir.path()).len()), before);
 }
 
 /// Eight writers, each on steps of its own: whatever one has written, no other overwrites with what it had read before.

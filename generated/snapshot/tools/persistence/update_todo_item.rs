@@ -165,15 +165,9 @@ impl devloop_contract::ExpectedFailure for Failure {
             Self::BadTransition(_) => Some("Where it can go from `details.from` is in `details.allowed`."),
             Self::DepsOpen(_) => Some("Finish those in `details.open` first."),
             Self::AnotherInProgress(_) => {
-                Some(
-                    "Finish the one in `details.id` first, or give `switch: true` to put it back to `todo`.",
-                )
+                Some("Finish the one in `details.id` first, or give `switch: true` to put it back to `todo`.")
             }
-            Self::VersionConflict(_) => {
-                Some(
-                    "Look at `details.current_version` and the list, then decide again.",
-                )
-            }
+            Self::VersionConflict(_) => Some("Look at `details.current_version` and the list, then decide again."),
         }
     }
 

@@ -451,8 +451,8 @@ fn check_invariants(list: &TodoList) {
     for item in &list.items {
         for dependency in item.depends_on.iter().map(status) {
             // A step that was done may have lost its ground, but only to one that was reopened.
-            let lost = dependency.status != Done && (item.status != Done || dependency.reopened == 0);
-            assert!(!lost || !matches!(item.status, Doing | Done), "{list:?}");
+            let broken = dependency.status != Done && (item.status != Done || dependency.reopened == 0);
+            assert!(!broken || !matches!(item.status, Doing | Done), "{list:?}");
         }
         assert_eq!(item.reason.is_some(), item.status == Blocked);
     }
