@@ -6,18 +6,21 @@
 pub enum Event {
     /// An agent wrote a new todo list.
     AgentTodolist(AgentTodolist),
+    /// An agent moved an item of its todo list.
+    AgentTodoItem(AgentTodoItem),
     /// A call ended in an internal error that a person or the loop controller must look at.
     LoopEscalated(LoopEscalated),
 }
 
 impl Event {
     /// The name of every event, as in the spec.
-    pub const NAMES: &'static [&'static str] = &["agent.todolist", "loop.escalated"];
+    pub const NAMES: &'static [&'static str] = &["agent.todolist", "agent.todo_item", "loop.escalated"];
 
     /// The event's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::AgentTodolist(_) => "agent.todolist",
+            Self::AgentTodoItem(_) => "agent.todo_item",
             Self::LoopEscalated(_) => "loop.escalated",
         }
     }
@@ -26,6 +29,7 @@ impl Event {
     pub fn payload(&self) -> serde_json::Value {
         let payload = match self {
             Self::AgentTodolist(payload) => serde_json::to_value(payload),
+            Self::AgentTodoItem(payload) => serde_json::to_value(payload),
             Self::LoopEscalated(payload) => serde_json::to_value(payload),
         };
         payload.expect("a payload is plain data with text keys")
@@ -37,6 +41,25 @@ impl Event {
 pub struct AgentTodolist {
     /// The whole list, in order.
     pub items: Vec<crate::types::TodoItem>,
+}
+
+/// The payload of `agent.todo_item`: An agent moved an item of its todo list.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct AgentTodoItem {
+    /// The item as it stands now.
+    pub item: crate::types::TodoItem,
+    /// Where it stood before.
+    pub from: crate::types::TodoStatus,
+    /// Ids of the items that were `doing` and were put back to `todo` for it; absent when there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put_back: Option<Vec<crate::types::StepId>>,
+    /// The item in work, else the first that is ready; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<crate::types::StepId>,
+    /// Whole percent of the items that are done.
+    pub progress_pct: u64,
+    /// The version of the list now.
+    pub version: u64,
 }
 
 /// The payload of `loop.escalated`: A call ended in an internal error that a person or the loop
@@ -54,6 +77,12 @@ pub struct LoopEscalated {
 impl From<AgentTodolist> for Event {
     fn from(payload: AgentTodolist) -> Self {
         Self::AgentTodolist(payload)
+    }
+}
+
+impl From<AgentTodoItem> for Event {
+    fn from(payload: AgentTodoItem) -> Self {
+        Self::AgentTodoItem(payload)
     }
 }
 

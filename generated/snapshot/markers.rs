@@ -1,3 +1,4 @@
 // @generated from specs/tools/ by `cargo codegen write`. Do not edit.
 
+pub use crate::tools::persistence::update_todo_item::UpdateTodoItem;
 pub use crate::tools::persistence::write_todolist::WriteTodolist;

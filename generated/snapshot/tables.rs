@@ -3,17 +3,20 @@
 /// A tool: one face of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolId {
+    /// `update_todo_item`
+    UpdateTodoItem,
     /// `write_todolist`
     WriteTodolist,
 }
 
 impl ToolId {
     /// Every tool, sorted by name.
-    pub const ALL: &'static [Self] = &[Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[Self::UpdateTodoItem, Self::WriteTodolist];
 
     /// The name that agents call.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
     }
@@ -21,6 +24,7 @@ impl ToolId {
     /// What the spec says about it.
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
+            Self::UpdateTodoItem => &crate::tools::persistence::update_todo_item::UPDATE_TODO_ITEM,
             Self::WriteTodolist => &crate::tools::persistence::write_todolist::WRITE_TODOLIST,
         }
     }
@@ -28,6 +32,7 @@ impl ToolId {
     /// The tool of a name or an alias.
     pub fn find(name: &str) -> Option<Self> {
         match name {
+            "update_todo_item" => Some(Self::UpdateTodoItem),
             "write_todolist" => Some(Self::WriteTodolist),
             _ => None,
         }
@@ -42,17 +47,20 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 /// A handler: one spec, one implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerId {
+    /// `update_todo_item`
+    UpdateTodoItem,
     /// `write_todolist`
     WriteTodolist,
 }
 
 impl HandlerId {
     /// Every handler, by group and name.
-    pub const ALL: &'static [Self] = &[Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[Self::UpdateTodoItem, Self::WriteTodolist];
 
     /// The handler's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
     }
@@ -60,6 +68,7 @@ impl HandlerId {
     /// The spec file, relative to the root of the repository.
     pub const fn spec(self) -> &'static str {
         match self {
+            Self::UpdateTodoItem => "specs/tools/persistence/update_todo_item.yaml",
             Self::WriteTodolist => "specs/tools/persistence/write_todolist.yaml",
         }
     }
@@ -81,24 +90,48 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::WriteTodolist,
     },
     Grant {
+        agent: crate::AgentId::Pm,
+        tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
         agent: crate::AgentId::Architect,
         tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::Architect,
+        tool: ToolId::UpdateTodoItem,
     },
     Grant {
         agent: crate::AgentId::Coder,
         tool: ToolId::WriteTodolist,
     },
     Grant {
+        agent: crate::AgentId::Coder,
+        tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
         agent: crate::AgentId::Tester,
         tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::Tester,
+        tool: ToolId::UpdateTodoItem,
     },
     Grant {
         agent: crate::AgentId::Integrator,
         tool: ToolId::WriteTodolist,
     },
     Grant {
+        agent: crate::AgentId::Integrator,
+        tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::WriteTodolist,
+    },
+    Grant {
+        agent: crate::AgentId::BugTriager,
+        tool: ToolId::UpdateTodoItem,
     },
 ];
 
@@ -125,9 +158,9 @@ impl std::fmt::Display for Counts {
 /// How much the specs declare.
 pub const fn counts() -> Counts {
     Counts {
-        handlers: 1,
-        tools: 1,
-        names: 1,
-        grants: 6,
+        handlers: 2,
+        tools: 2,
+        names: 2,
+        grants: 12,
     }
 }

@@ -113,4 +113,26 @@ pub struct TodoItem {
     pub depends_on: Option<Vec<StepId>>,
     /// Where an item stands.
     pub status: TodoStatus,
+    /// What the last move that had a note said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Why the item is blocked; absent when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Files that show it, as the last move that named some gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Vec<Evidence>>,
+    /// How often the item was done and then taken up again; absent when never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reopened: Option<u64>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Evidence {
+    /// The file.
+    pub path: RelPath,
+    /// The line, from 1 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
 }

@@ -51,6 +51,7 @@ mod patient;
 pub mod project;
 pub mod projection;
 pub mod session;
+mod todo;
 mod turns;
 
 pub use devloop_core::events::Subscription;

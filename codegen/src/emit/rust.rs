@@ -72,7 +72,7 @@ pub(super) fn header(comment: &str, source: &str) -> String {
 }
 
 /// The printer breaks lines at another width than rustfmt does in this workspace. This joins what it broke, in the few
-/// shapes that generated items have: derives, lists, parameters, and match arms with a block around one expression.
+/// shapes that generated items have: derives, lists, parameters, `Some` of a text, and match arms with a block around one expression.
 fn rejoined(text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     // What stands around a joined group may fit then, so this goes on until nothing does. Each turn has fewer lines.
@@ -129,6 +129,9 @@ fn join(lines: &[String], at: usize) -> Option<(usize, Vec<String>)> {
     {
         return Some((end, hugged));
     }
+    if let Some(bare) = unblock(&lines[at..=end]) {
+        return Some((end, bare));
+    }
     let flat = lines[at + 1..end]
         .iter()
         .all(|line| indent(line) == depth + 4 && !line.trim_start().starts_with(['/', '#']));
@@ -144,6 +147,7 @@ fn join(lines: &[String], at: usize) -> Option<(usize, Vec<String>)> {
         '(' if head.trim_start().starts_with("#[derive(") && fits => Some((end, vec![one])),
         '<' if fits => Some((end, vec![one])),
         '(' if head.contains("fn ") && fits => Some((end, vec![one])),
+        '(' if head.trim_start() == "Some(" && inner.len() == 1 && fits => Some((end, vec![one])),
         '[' if inner.iter().all(|line| line.ends_with(',')) => {
             if fits && content.chars().count() <= LIST_WIDTH {
                 return Some((end, vec![one]));
@@ -191,6 +195,26 @@ fn hug(lines: &[String], depth: usize) -> Option<Vec<String>> {
     }
     hugged.push(format!("{}}}{}", " ".repeat(depth), last.trim_start()));
     Some(hugged)
+}
+
+/// A match arm with a block around `Some` of a text that is too long for one line: rustfmt has no block there.
+fn unblock(lines: &[String]) -> Option<Vec<String>> {
+    let [head, some, text, close, tail] = lines else {
+        return None;
+    };
+    let arm = head.strip_suffix("=> {")?;
+    let texts = (some.trim_start(), close.trim_start(), tail.trim_start());
+    let one = format!("{}{}", some, text.trim()).chars().count();
+    // In place of the comma at the end comes the bracket.
+    if texts != ("Some(", ")", "}") || one <= MAX_WIDTH {
+        return None;
+    }
+    let text = text.strip_prefix("    ")?.to_owned();
+    Some(vec![
+        format!("{arm}=> Some("),
+        text,
+        format!("{}),", " ".repeat(indent(head))),
+    ])
 }
 
 /// Words, as many on each line as fit.
@@ -361,6 +385,24 @@ mod tests {
         let printed = file.finish();
         assert!(printed.contains(json), "{printed}");
         assert!(printed.contains("b: &[\"x\", \"y\"],"), "{printed}");
+    }
+
+    #[test]
+    fn a_long_text_in_an_arm_stands_on_as_few_lines_as_rustfmt_gives_it() {
+        for (length, lines) in [(60, 1), (89, 1), (90, 3), (100, 3), (101, 3), (130, 3)] {
+            let text = "x".repeat(length);
+            let mut file = RustFile::new("specs/");
+            file.push(
+                quote!(fn f(&self) -> Option<&str> { match self { Self::A(_) => Some(#text), Self::B => None } }),
+            );
+            let printed = file.finish();
+            let arm = printed.lines().skip_while(|line| !line.contains("A(_)"));
+            assert_eq!(
+                arm.take_while(|line| !line.contains("Self::B")).count(),
+                lines,
+                "{printed}"
+            );
+        }
     }
 
     #[test]

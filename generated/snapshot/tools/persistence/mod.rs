@@ -1,5 +1,10 @@
 // @generated from specs/tools/persistence/ by `cargo codegen write`. Do not edit.
 
+/// Moves one item of this agent's todo list to another status.
+pub mod update_todo_item {
+    include!("update_todo_item.rs");
+}
+
 /// Writes this agent's whole todo list, replacing the one before it.
 pub mod write_todolist {
     include!("write_todolist.rs");

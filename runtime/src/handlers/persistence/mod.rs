@@ -2,4 +2,5 @@
 
 //! The handlers of `specs/tools/persistence/`.
 
+pub(crate) mod update_todo_item;
 pub(crate) mod write_todolist;

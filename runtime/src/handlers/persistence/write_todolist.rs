@@ -6,13 +6,13 @@ use devloop_contract::{Handle, InternalError, Outcome, ToolError};
 use devloop_core::sandbox::RelPath;
 use devloop_core::store::clock;
 use devloop_core::store::state::LARGEST_STATE;
-use devloop_core::todo::{TodoItem, TodoList, TodoStatus, check_new_list};
+use devloop_core::todo::{TodoItem, TodoList, check_new_list};
 use devloop_generated::events::AgentTodolist;
 use devloop_generated::tools::persistence::write_todolist::{Failure, Input, Item, Output, Replaced, WriteTodolist};
-use devloop_generated::types;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::context::Context;
+use crate::todo::{count, ids, shown_item};
 
 impl Handle<WriteTodolist> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
@@ -67,7 +67,7 @@ fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
     // Still under the lock, so that events come in the order of the lists that they tell of.
     context.emit(
         &AgentTodolist {
-            items: list.items.iter().map(event_item).collect(),
+            items: list.items.iter().map(shown_item).collect(),
         }
         .into(),
     )?;
@@ -95,27 +95,8 @@ fn after(previous: Option<&TodoList>, now: Timestamp) -> Timestamp {
 }
 
 fn new_item(item: Item) -> TodoItem {
-    TodoItem {
-        id: item.id.into(),
-        description: item.description,
-        depends_on: item.depends_on.into_iter().map(Into::into).collect(),
-        status: TodoStatus::Todo,
-        more: serde_json::Map::new(),
-    }
-}
-
-fn event_item(item: &TodoItem) -> types::TodoItem {
-    types::TodoItem {
-        id: item.id.clone().into(),
-        description: item.description.clone(),
-        depends_on: (!item.depends_on.is_empty()).then(|| item.depends_on.iter().cloned().map(Into::into).collect()),
-        status: match item.status {
-            TodoStatus::Todo => types::TodoStatus::Todo,
-            TodoStatus::Doing => types::TodoStatus::Doing,
-            TodoStatus::Done => types::TodoStatus::Done,
-            TodoStatus::Blocked => types::TodoStatus::Blocked,
-        },
-    }
+    let depends_on = item.depends_on.into_iter().map(Into::into).collect();
+    TodoItem::new(item.id.into(), item.description, depends_on)
 }
 
 fn unchanged(list: &TodoList, path: &RelPath) -> Output {
@@ -130,12 +111,8 @@ fn answer(list: &TodoList, path: &RelPath, replaced: Option<Replaced>) -> Output
         total: count(list.items.len()),
         path: path.to_string().into(),
         current: list.current.clone(),
-        ready: list.ready().into_iter().map(|id| id.to_owned().into()).collect(),
+        ready: ids(&list.ready()),
         unchanged: None,
         replaced,
     }
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }

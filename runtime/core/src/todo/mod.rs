@@ -1,7 +1,11 @@
 //! Todo lists: the file that holds one, and what can be worked out from it.
 //!
-//! Answers for the form of `agent-state/{state_key}-todo.json`, the checks of a new list, and which steps are ready.
-//! Leaves out reading and writing (the store) and the tools' answers (the handlers).
+//! Answers for the form of `agent-state/{state_key}-todo.json`, the checks of a new list, which steps are ready, and how
+//! a step is moved ([`Move`]). Leaves out reading and writing (the store) and the tools' answers (the handlers).
+
+mod moves;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::graph::Dependencies;
 use crate::text::nearest;
+
+pub use self::moves::{Move, Moved, OtherStep, Refused};
 
 /// How many circles of dependencies one answer names.
 const CIRCLES_NAMED: usize = 5;
@@ -54,13 +60,40 @@ pub struct TodoItem {
     pub depends_on: Vec<String>,
     /// Where the step stands.
     pub status: TodoStatus,
+    /// What the last move that had a note said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Why the step is blocked; nothing when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Files that show it, as the last move that named some gave them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// How often the step was done and then taken up again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reopened: u64,
     /// What later tools keep with a step; carried along untouched.
     #[serde(flatten)]
     pub more: serde_json::Map<String, serde_json::Value>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The file, relative to the project directory.
+    pub path: String,
+    /// The line, from 1 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
 /// Where a step stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TodoStatus {
     /// Not begun.
@@ -71,6 +104,36 @@ pub enum TodoStatus {
     Done,
     /// Waiting for something outside the list.
     Blocked,
+}
+
+/// How many steps have each status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Not begun.
+    pub todo: usize,
+    /// In work.
+    pub doing: usize,
+    /// Finished.
+    pub done: usize,
+    /// Blocked.
+    pub blocked: usize,
+}
+
+impl TodoItem {
+    /// A step that nobody has moved yet.
+    pub fn new(id: String, description: String, depends_on: Vec<String>) -> Self {
+        Self {
+            id,
+            description,
+            depends_on,
+            status: TodoStatus::Todo,
+            note: None,
+            reason: None,
+            evidence: Vec::new(),
+            reopened: 0,
+            more: serde_json::Map::new(),
+        }
+    }
 }
 
 impl TodoList {
@@ -98,7 +161,36 @@ impl TodoList {
 
     /// How many steps are done.
     pub fn done(&self) -> usize {
-        self.items.iter().filter(|item| item.status == TodoStatus::Done).count()
+        self.counts().done
+    }
+
+    /// How many steps have each status.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for item in &self.items {
+            match item.status {
+                TodoStatus::Todo => counts.todo += 1,
+                TodoStatus::Doing => counts.doing += 1,
+                TodoStatus::Done => counts.done += 1,
+                TodoStatus::Blocked => counts.blocked += 1,
+            }
+        }
+        counts
+    }
+
+    /// Whole percent of the steps that are done: 100 only when all are, 0 for an empty list.
+    pub fn work_out_progress(&self) -> u8 {
+        let percent = (100 * self.done()).checked_div(self.items.len()).unwrap_or(0);
+        u8::try_from(percent).unwrap_or(100)
+    }
+
+    /// Ids of the steps that are blocked, in list order.
+    pub fn blocked(&self) -> Vec<&str> {
+        self.items
+            .iter()
+            .filter(|item| item.status == TodoStatus::Blocked)
+            .map(|item| &*item.id)
+            .collect()
     }
 
     /// Ids of the steps that are not done, in list order.
@@ -167,91 +259,5 @@ pub fn check_new_list(items: &[TodoItem]) -> Result<(), ValidationError> {
         Ok(())
     } else {
         Err(ValidationError::all(problems))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn item(id: &str, depends_on: &[&str]) -> TodoItem {
-        TodoItem {
-            id: id.into(),
-            description: "x".into(),
-            depends_on: depends_on.iter().map(|id| (*id).to_owned()).collect(),
-            status: TodoStatus::Todo,
-            more: serde_json::Map::new(),
-        }
-    }
-
-    fn problems(items: &[TodoItem]) -> Vec<String> {
-        match check_new_list(items) {
-            Ok(()) => Vec::new(),
-            Err(error) => error
-                .problems
-                .iter()
-                .map(|p| format!("{}: {}", p.field, p.reason))
-                .collect(),
-        }
-    }
-
-    #[test]
-    fn a_list_may_be_empty_and_depend_forwards() {
-        assert_eq!(problems(&[]), [""; 0]);
-        assert_eq!(
-            problems(&[item("step-000", &["step-001"]), item("step-001", &[])]),
-            [""; 0]
-        );
-    }
-
-    #[test]
-    fn every_problem_is_named_at_its_field() {
-        let found = problems(&[
-            item("step-001", &["step-001", "step-009"]),
-            item("step-001", &[]),
-            item("step-002", &["step-003"]),
-            item("step-003", &["step-002"]),
-        ]);
-        assert_eq!(
-            found,
-            [
-                "items[1].id: step-001 is already the id of items[0]; every step needs an id of its own",
-                "items[0].depends_on[0]: step-001 depends on itself; leave it out",
-                "items[0].depends_on[1]: step-009 is not a step of this list; the nearest are step-001, step-002, step-003",
-                "items[2].depends_on: these steps wait for each other: step-002 → step-003 → step-002; remove one of the dependencies",
-            ]
-        );
-    }
-
-    #[test]
-    fn ready_are_the_steps_with_nothing_left_to_wait_for() {
-        let mut list = TodoList {
-            agent: "pm".into(),
-            call_id: "c".into(),
-            created_at: String::new(),
-            items: vec![
-                item("step-001", &["step-002"]),
-                item("step-002", &[]),
-                item("step-003", &[]),
-            ],
-            current: None,
-            progress_pct: 0,
-            version: 1,
-            updated_at: String::new(),
-        };
-        assert_eq!(list.ready(), ["step-002", "step-003"]);
-        assert_eq!(list.work_out_current().as_deref(), Some("step-002"));
-        list.items[1].status = TodoStatus::Done;
-        assert_eq!(list.ready(), ["step-001", "step-003"]);
-        list.items[2].status = TodoStatus::Doing;
-        assert_eq!(list.work_out_current().as_deref(), Some("step-003"));
-        assert_eq!(list.open(), ["step-001", "step-003"]);
-    }
-
-    #[test]
-    fn what_a_later_version_keeps_with_a_step_survives() {
-        let text = r#"{"id":"step-001","description":"x","status":"doing","note":"half way"}"#;
-        let item: TodoItem = serde_json::from_str(text).unwrap();
-        assert_eq!(serde_json::to_string(&item).unwrap(), text);
     }
 }
