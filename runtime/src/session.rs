@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
-use devloop_contract::error::Ground;
+use devloop_contract::error::{Access, Ground};
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::glob::{Pattern, PatternError};
 use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
@@ -177,11 +177,14 @@ impl Session {
             }
             Err(ErasedRefusal::Tool(error @ ToolError::Sandbox { .. })) => {
                 let message = error.to_string();
-                let ToolError::Sandbox { cause, ground, .. } = error else {
+                let ToolError::Sandbox {
+                    cause, ground, access, ..
+                } = error
+                else {
                     unreachable!("matched above")
                 };
                 // Where something lies in the way, other paths are no help.
-                let may_write = (ground == Ground::Permission)
+                let may_write = (ground == Ground::Permission && access == Access::Write)
                     .then(|| format!("{} may write: {}", self.inner.agent.name, self.allowed()));
                 let hint = [cause, may_write].into_iter().flatten().collect::<Vec<_>>().join(". ");
                 CallOutcome::Sandbox {

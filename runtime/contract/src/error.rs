@@ -26,6 +26,8 @@ pub enum ToolError {
         cause: Option<String>,
         /// Whether other paths would do.
         ground: Ground,
+        /// What was tried.
+        access: Access,
     },
     /// The caller no longer wanted the result, and the handler stopped before it wrote anything.
     Cancelled,
@@ -44,8 +46,16 @@ impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Validation(error) => error.fmt(f),
-            // The wording is fixed by the source document: no space after the colon.
-            Self::Sandbox { path, agent, .. } => write!(f, "Sandbox violation:{agent} tried to write {path}"),
+            // The wording for writes is fixed by the source document: no space after the colon.
+            Self::Sandbox {
+                path, agent, access, ..
+            } => {
+                let verb = match access {
+                    Access::Read => "read",
+                    Access::Write => "write",
+                };
+                write!(f, "Sandbox violation:{agent} tried to {verb} {path}")
+            }
             Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Internal(error) => error.fmt(f),
         }
@@ -71,6 +81,15 @@ impl From<InternalError> for ToolError {
     fn from(error: InternalError) -> Self {
         Self::Internal(error)
     }
+}
+
+/// What was to be done with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To look at it or at what is in it.
+    Read,
+    /// To make, change, move or remove it.
+    Write,
 }
 
 /// On which ground a path is refused.
@@ -245,6 +264,7 @@ mod tests {
             agent: "pm".into(),
             cause: None,
             ground: Ground::Permission,
+            access: Access::Write,
         };
         assert_eq!(error.to_string(), "Sandbox violation:pm tried to write units/x");
     }

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use devloop_contract::error::Ground;
+use devloop_contract::error::{Access, Ground};
 use devloop_contract::{CommonFailure, InternalError, Refusal, ToolError};
 
 use super::path::RelPath;
@@ -22,6 +22,8 @@ pub enum FsError {
         agent: String,
         /// What it may.
         cause: String,
+        /// What was tried.
+        access: Access,
     },
     /// What lies there must not be touched, whoever asks: a link, a pipe, a second name of a file, a name that another
     /// system takes for the same. When the tool chose the path, only a person can mend it.
@@ -32,6 +34,8 @@ pub enum FsError {
         agent: String,
         /// What was found, what to do and who can.
         cause: String,
+        /// What was tried.
+        access: Access,
     },
     /// The agent might, but the tool's spec does not declare it: a bug of the handler or of the spec.
     Undeclared {
@@ -84,6 +88,7 @@ impl FsError {
             path: path.to_string(),
             agent: String::new(),
             cause: cause.into(),
+            access: Access::Write,
         }
     }
 
@@ -93,6 +98,7 @@ impl FsError {
             path: path.to_string(),
             agent: String::new(),
             cause: cause.into(),
+            access: Access::Write,
         }
     }
 
@@ -106,30 +112,30 @@ impl FsError {
 
     /// Names the agent for whom the operation was tried.
     #[must_use]
-    pub(crate) fn by(self, name: &str) -> Self {
-        match self {
-            Self::Denied { path, cause, .. } => Self::Denied {
-                path,
-                agent: name.to_owned(),
-                cause,
-            },
-            Self::Obstructed { path, cause, .. } => Self::Obstructed {
-                path,
-                agent: name.to_owned(),
-                cause,
-            },
-            other => other,
+    pub(crate) fn by(mut self, name: &str) -> Self {
+        if let Self::Denied { agent, .. } | Self::Obstructed { agent, .. } = &mut self {
+            name.clone_into(agent);
         }
+        self
+    }
+
+    /// Says that the path was to be read: a refusal tells of writing otherwise.
+    #[must_use]
+    pub(super) fn reading(mut self) -> Self {
+        if let Self::Denied { access, .. } | Self::Obstructed { access, .. } = &mut self {
+            *access = Access::Read;
+        }
+        self
     }
 }
 
 impl fmt::Display for FsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Denied { path, agent, cause } => write!(f, "{agent} may not touch `{path}`: {cause}"),
+            Self::Denied { path, agent, cause, .. } => write!(f, "{agent} may not touch `{path}`: {cause}"),
             // The machinery reads for nobody in particular.
-            Self::Obstructed { path, agent, cause } if agent.is_empty() => write!(f, "`{path}`: {cause}"),
-            Self::Obstructed { path, agent, cause } => write!(f, "{agent} cannot use `{path}`: {cause}"),
+            Self::Obstructed { path, agent, cause, .. } if agent.is_empty() => write!(f, "`{path}`: {cause}"),
+            Self::Obstructed { path, agent, cause, .. } => write!(f, "{agent} cannot use `{path}`: {cause}"),
             Self::Undeclared { path, spec } => write!(
                 f,
                 "`{path}` is not among the effects that {spec} declares; declare it there or do not touch it"
@@ -158,17 +164,29 @@ impl Error for FsError {
 impl From<FsError> for ToolError {
     fn from(error: FsError) -> Self {
         match error {
-            FsError::Denied { path, agent, cause } => Self::Sandbox {
+            FsError::Denied {
+                path,
+                agent,
+                cause,
+                access,
+            } => Self::Sandbox {
                 path,
                 agent,
                 cause: Some(cause),
                 ground: Ground::Permission,
+                access,
             },
-            FsError::Obstructed { path, agent, cause } => Self::Sandbox {
+            FsError::Obstructed {
+                path,
+                agent,
+                cause,
+                access,
+            } => Self::Sandbox {
                 path,
                 agent,
                 cause: Some(cause),
                 ground: Ground::Obstacle,
+                access,
             },
             // The message of its own, so that the chain does not say the system's error twice.
             FsError::Io { op, path, source } => {

@@ -139,7 +139,7 @@ impl Sandbox {
     /// Refused, too large, or an error of the system.
     pub fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
         self.check_read(path)?;
-        self.named(self.project.read(path, limit))
+        self.named(self.project.read(path, limit)).map_err(FsError::reading)
     }
 
     /// As [`read`](Self::read), as text without the byte order mark.
@@ -170,7 +170,7 @@ impl Sandbox {
         let by = |patterns: &[Pattern]| patterns.iter().any(allowed);
         let within = format!("{dir}/x");
         self.judge_read(dir, &by, &[dir.as_str(), &within])?;
-        self.named(self.project.list(Some(dir)))
+        self.named(self.project.list(Some(dir))).map_err(FsError::reading)
     }
 
     /// Lists the project directory itself. Costs what [`list`](Self::list) costs.
@@ -178,7 +178,9 @@ impl Sandbox {
     /// # Errors
     /// An error of the system.
     pub fn list_root(&self) -> Result<Vec<Entry>, FsError> {
-        self.named(self.project.list(None)).map(Option::unwrap_or_default)
+        self.named(self.project.list(None))
+            .map_err(FsError::reading)
+            .map(Option::unwrap_or_default)
     }
 
     /// What lies at a path; `None` when nothing does. A link at its end is described, not followed. 2 system calls.
@@ -187,7 +189,7 @@ impl Sandbox {
     /// Refused, or an error of the system.
     pub fn metadata(&self, path: &RelPath) -> Result<Option<Metadata>, FsError> {
         self.check_read(path)?;
-        self.named(self.project.metadata(path))
+        self.named(self.project.metadata(path)).map_err(FsError::reading)
     }
 
     /// Whether anything lies at a path. 2 system calls.
@@ -298,7 +300,7 @@ impl Sandbox {
             }
             None => "reading it is refused: it is not among the paths that this agent may read".to_owned(),
         };
-        Err(FsError::denied(path, cause).by(&self.agent))
+        Err(FsError::denied(path, cause).by(&self.agent).reading())
     }
 
     fn named<T>(&self, done: Result<T, FsError>) -> Result<T, FsError> {

@@ -203,6 +203,11 @@ fn permission_decides_before_the_disk_is_touched() {
         Err(FsError::Undeclared { .. })
     ));
     assert!(matches!(sandbox.list(&rel("other")), Err(FsError::Undeclared { .. })));
+    let error = sandbox.read(&rel(".git/config"), 9).unwrap_err();
+    assert_eq!(
+        ToolError::from(error).to_string(),
+        "Sandbox violation:pm tried to read .git/config"
+    );
     let error = sandbox.replace(&rel("sdd/a.html"), b"").unwrap_err();
     assert_eq!(
         ToolError::from(error).to_string(),
