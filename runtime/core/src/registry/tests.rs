@@ -478,7 +478,7 @@ fn runner() -> TestRunner {
     let cases = if std::env::var_os("DEVLOOP_LONG").is_some() {
         100_000
     } else {
-        1_000
+        300
     };
     TestRunner::new(Config {
         cases,
