@@ -36,9 +36,9 @@ pub trait LoopController: Send + Sync {
 
 /// The controller of a program that has none.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LogOnly;
+pub struct NoController;
 
-impl LoopController for LogOnly {
+impl LoopController for NoController {
     /// Nothing: the call path has logged the error already.
     fn escalate(&self, _escalation: &Escalation) {}
 }
@@ -97,7 +97,7 @@ impl Project {
         Ok(Self::new(dir, config))
     }
 
-    /// A project from its parts, with the system's clock and a controller that logs.
+    /// A project from its parts, with the system's clock and no loop controller.
     pub fn new(dir: ProjectDir, config: Config) -> Self {
         let (dir, broker): (_, Broker) = (Arc::new(dir), Broker::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -107,7 +107,7 @@ impl Project {
             config,
             clock,
             broker,
-            controller: Arc::new(LogOnly),
+            controller: Arc::new(NoController),
         }
     }
 

@@ -1,10 +1,23 @@
-//! Todo items as the generated types say them.
+//! What the handlers of todo lists have in common.
 //!
-//! Answers for the one translation between the core's items and those of answers and events. Leaves out what a list
-//! means: that is the core's [`devloop_core::todo`].
+//! Answers for where a list and its lock are, and for the one translation between the core's items and those of answers
+//! and events. Leaves out what a list means: that is the core's [`devloop_core::todo`].
 
+use devloop_contract::InternalError;
+use devloop_core::sandbox::RelPath;
 use devloop_core::todo::{Evidence, TodoItem, TodoStatus};
 use devloop_generated::types;
+
+/// Where the list of a state key is.
+pub(crate) fn list_path(key: &str) -> Result<RelPath, InternalError> {
+    RelPath::parse(&format!("agent-state/{key}-todo.json"))
+        .map_err(|problem| InternalError::new("the state key makes no path", problem))
+}
+
+/// The lock that whoever changes that list holds.
+pub(crate) fn list_lock(key: &str) -> String {
+    format!("{key}-todo")
+}
 
 /// An item as answers and events show it. What a later version keeps with it is not shown.
 pub(crate) fn shown_item(item: &TodoItem) -> types::TodoItem {

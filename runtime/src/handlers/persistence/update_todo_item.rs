@@ -3,7 +3,6 @@
 //! Answers for changing the list so that no update is lost. Leaves out the rules of a move (the core's `todo`).
 
 use devloop_contract::{Handle, InternalError, Outcome, Refusal, ToolError};
-use devloop_core::sandbox::RelPath;
 use devloop_core::todo::{Evidence, Move, Moved, OtherStep, Refused, TodoItem, TodoList};
 use devloop_generated::events::AgentTodoItem;
 use devloop_generated::tools::persistence::update_todo_item::{
@@ -12,7 +11,7 @@ use devloop_generated::tools::persistence::update_todo_item::{
 };
 
 use crate::context::Context;
-use crate::todo::{count, given_status, ids, shown_item, shown_status};
+use crate::todo::{count, given_status, ids, list_lock, list_path, shown_item, shown_status};
 
 impl Handle<UpdateTodoItem> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
@@ -26,9 +25,8 @@ impl Handle<UpdateTodoItem> for Context {
 fn update(context: &Context, step: &Move) -> Outcome<Output, Failure> {
     let key = context.identity().state_key();
     let store = context.store();
-    let path = RelPath::parse(&format!("agent-state/{key}-todo.json"))
-        .map_err(|problem| InternalError::new("the state key makes no path", problem))?;
-    let _lock = context.lock(&format!("{key}-todo"))?;
+    let path = list_path(&key)?;
+    let _lock = context.lock(&list_lock(&key))?;
     let Some(mut list) = store.read_state::<TodoList>(&path)? else {
         return Err(Failure::NoList.into());
     };

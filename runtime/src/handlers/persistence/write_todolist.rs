@@ -2,7 +2,7 @@
 //!
 //! Answers for replacing the list without losing the one before it. Leaves out what a list means (the core's `todo`).
 
-use devloop_contract::{Handle, InternalError, Outcome, ToolError};
+use devloop_contract::{Handle, Outcome, ToolError};
 use devloop_core::sandbox::RelPath;
 use devloop_core::store::clock;
 use devloop_core::store::state::LARGEST_STATE;
@@ -12,7 +12,7 @@ use devloop_generated::tools::persistence::write_todolist::{Failure, Input, Item
 use jiff::{SignedDuration, Timestamp};
 
 use crate::context::Context;
-use crate::todo::{count, ids, shown_item};
+use crate::todo::{count, ids, list_lock, list_path, shown_item};
 
 impl Handle<WriteTodolist> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
@@ -25,14 +25,13 @@ impl Handle<WriteTodolist> for Context {
 fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
     let key = context.identity().state_key();
     let store = context.store();
-    let path = RelPath::parse(&format!("agent-state/{key}-todo.json"))
-        .map_err(|problem| InternalError::new("the state key makes no path", problem))?;
+    let path = list_path(&key)?;
     // A list is replaced whole, so it can be looked at without the lock; whatever is wrong with it is found under it.
     let untouched = |list: &TodoList| list.items == items;
     if let Some(list) = glance(context, &path).filter(untouched) {
         return Ok(unchanged(&list, &path));
     }
-    let _lock = context.lock(&format!("{key}-todo"))?;
+    let _lock = context.lock(&list_lock(&key))?;
     let previous: Option<TodoList> = store.read_state(&path)?;
     if let Some(list) = previous.as_ref().filter(|list| untouched(list)) {
         return Ok(unchanged(list, &path));
