@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use devloop_contract::{InternalError, Refusal, Tool, ToolError};
 use devloop_core::sandbox::{RelPath, Sandbox};
-use devloop_core::store::{Lock, Store, StoreError, Wait, clock};
+use devloop_core::store::replay::Key;
+use devloop_core::store::{Lock, Replay, Store, StoreError, Wait, clock};
 use devloop_generated::{Event, types};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -109,6 +110,22 @@ impl Context {
         let longest = self.inner.tool.timeout.mul_f32(0.8);
         let wait = Wait::at_most(self.inner.project.config.lock_wait.min(longest)).unless(&cancelled);
         self.inner.store.lock(name, wait)
+    }
+
+    /// The calls of this agent that are known again. Its calls block.
+    ///
+    /// # Errors
+    /// An agent that no file can be named for.
+    pub fn replay(&self) -> Result<Arc<Replay>, StoreError> {
+        self.inner.project.replay(self.inner.identity.agent)
+    }
+
+    /// What names this call in [`replay`](Self::replay): the key that the agent gave, else the call's own name.
+    pub fn call_key(&self, idempotency_key: Option<&str>) -> Key {
+        match idempotency_key {
+            Some(key) => Key::Idempotency(key.to_owned()),
+            None => Key::Call(self.inner.tool_use_id.clone()),
+        }
     }
 
     /// Tells the caller how far a long call is; nothing happens when it did not ask.

@@ -3,13 +3,14 @@
 //! Answers for opening a project once and for the services that every call gets: clock, events, settings, and the loop
 //! controller that is told of internal errors. Leaves out single calls.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use devloop_core::events::{Broker, EventJournal};
 use devloop_core::sandbox::{FsError, ProjectDir, Sandbox};
-use devloop_core::store::{Clock, Store, SystemClock};
+use devloop_core::store::{Clock, Replay, Store, StoreError, SystemClock};
 
 use crate::config::{Config, ConfigError};
 
@@ -51,6 +52,7 @@ pub struct Project {
     pub(crate) broker: Broker,
     pub(crate) journal: EventJournal,
     pub(crate) controller: Arc<dyn LoopController>,
+    replays: Mutex<BTreeMap<String, Arc<Replay>>>,
 }
 
 impl fmt::Debug for Project {
@@ -108,6 +110,7 @@ impl Project {
             clock,
             broker,
             controller: Arc::new(NoController),
+            replays: Mutex::default(),
         }
     }
 
@@ -116,6 +119,7 @@ impl Project {
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.journal = journal(&self.dir, &clock, &self.broker);
         self.clock = clock;
+        self.replays = Mutex::default();
         self
     }
 
@@ -141,14 +145,30 @@ impl Project {
         &self.journal
     }
 
+    /// The calls of an agent that are known again, shared by all its sessions in this process.
+    pub(crate) fn replay(&self, agent: &str) -> Result<Arc<Replay>, StoreError> {
+        let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(replay) = replays.get(agent) {
+            return Ok(Arc::clone(replay));
+        }
+        let replay = Arc::new(Replay::new(machinery(&self.dir, &self.clock), agent)?);
+        replays.insert(agent.to_owned(), Arc::clone(&replay));
+        Ok(replay)
+    }
+
     /// The settings in force.
     pub fn config(&self) -> &Config {
         &self.config
     }
 }
 
-/// The project's journal. It belongs to the machinery: no agent's patterns let anybody write there.
+/// The project's journal of events.
 fn journal(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>, broker: &Broker) -> EventJournal {
+    EventJournal::new(machinery(dir, clock), broker.clone())
+}
+
+/// The store of what belongs to the machinery: no agent's patterns let anybody write there.
+fn machinery(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>) -> Store {
     let sandbox = Sandbox::new(Arc::clone(dir), "devloop", Vec::new());
-    EventJournal::new(Store::new(sandbox, Arc::clone(clock)), broker.clone())
+    Store::new(sandbox, Arc::clone(clock))
 }

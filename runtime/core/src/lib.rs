@@ -1,10 +1,11 @@
 //! What devloop runs on and that knows no generated code, so that an edited spec does not recompile it.
 //!
 //! Answers for the domains that handlers and faces share: the only door to the file system ([`sandbox`]), durable files
-//! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]) and small
-//! text tools ([`text`]).
+//! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]), digests
+//! ([`digest`]) and small text tools ([`text`]).
 //! Leaves out the tools themselves, the context that a handler gets, and every face.
 
+pub mod digest;
 pub mod events;
 pub mod graph;
 mod process;

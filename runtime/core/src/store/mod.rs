@@ -1,4 +1,4 @@
-//! Durable files of a project: locks, state files, journals.
+//! Durable files of a project: locks, state files, journals, and the calls that are known again.
 //!
 //! Answers for what must survive a crash and two processes at once. Its own files (locks, history, journals, what was
 //! set aside) are kept by the machinery without asking the agent's patterns; state files are written through the
@@ -11,6 +11,7 @@ pub mod clock;
 mod error;
 pub mod journal;
 pub mod lock;
+pub mod replay;
 pub mod state;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -26,6 +27,7 @@ pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::StoreError;
 pub use journal::Journal;
 pub use lock::{DEFAULT_WAIT, Lock, Wait};
+pub use replay::Replay;
 
 use crate::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
 
