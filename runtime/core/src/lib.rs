@@ -8,6 +8,7 @@
 pub mod digest;
 pub mod events;
 pub mod graph;
+pub mod memory;
 mod process;
 pub mod registry;
 pub mod sandbox;

@@ -1,0 +1,238 @@
+//! Which words say the same, which say the opposite, and which turn a sentence round.
+//!
+//! Answers for the reading of `lexicon.txt`, a list made for memories of coding agents in English and Chinese. Leaves out
+//! the comparison itself.
+//!
+//! | section | what a form of it does |
+//! |---|---|
+//! | `[stop]` | says nothing and is left out |
+//! | `[not]` | negates its clause: a text with one never counts as the same as a text without |
+//! | `[weak]` | negates its clause when the other text negates it, too |
+//! | `[plain]` | is a word of its own, so that no form is found inside of it |
+//! | `[same]` | forms of one line are one word |
+//! | `[opposite]` | as `[same]`, on both sides of the `\|`; what one text has on one side and the other text on the other contradicts |
+//! | `[family]` | members exclude each other: one text names this one, the other that one |
+//!
+//! The first section and line that has a form wins, except that a member of a family may also stand elsewhere.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::normal::is_cjk;
+use super::stem::stem;
+
+const TEXT: &str = include_str!("lexicon.txt");
+
+/// What a word means, as a number that is the same for all forms of one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Meaning {
+    /// Nothing.
+    Stop,
+    /// It negates.
+    Not,
+    /// It negates a little.
+    Weak,
+    /// A word.
+    Word(u32),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lexicon {
+    /// Phrases of stems by their first stem, longest first.
+    phrases: HashMap<String, Vec<(Vec<String>, Meaning)>>,
+    /// Forms in characters without spaces, and the longest of them.
+    joined: HashMap<String, Meaning>,
+    longest: usize,
+    /// The other side, by word.
+    opposite: HashMap<u32, Vec<u32>>,
+    /// The families of a word.
+    families: HashMap<u32, Vec<u32>>,
+    /// Words that say little.
+    light: HashSet<u32>,
+    /// A form of each word, for tests and logs.
+    names: Vec<String>,
+}
+
+/// The lexicon of this program. Read once, in about a millisecond.
+pub(super) static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(TEXT));
+
+impl Lexicon {
+    fn read(text: &str) -> Self {
+        let mut lexicon = Self::default();
+        let mut family = 0;
+        for (section, line) in ORDER.iter().flat_map(|section| lines_of(text, section).map(move |line| (*section, line))) {
+            match section {
+                "light" => {
+                    for form in forms(line) {
+                        let word = lexicon.add_group(form);
+                        lexicon.light.insert(word);
+                    }
+                }
+                "stop" => lexicon.add_all(line, Meaning::Stop),
+                "not" => lexicon.add_all(line, Meaning::Not),
+                "weak" => lexicon.add_all(line, Meaning::Weak),
+                "plain" => {
+                    for form in forms(line) {
+                        lexicon.add_group(form);
+                    }
+                }
+                "same" => {
+                    lexicon.add_group(line);
+                }
+                "opposite" => {
+                    let sides: Vec<u32> = line.split('|').map(|side| lexicon.add_group(side)).collect();
+                    for (side, word) in sides.iter().enumerate() {
+                        let others = sides.iter().enumerate().filter(|(other, _)| *other != side);
+                        let others: Vec<u32> = others.map(|(_, word)| *word).collect();
+                        lexicon.opposite.entry(*word).or_default().extend(others);
+                    }
+                }
+                "family" => {
+                    let separator = if line.contains(';') { ';' } else { ',' };
+                    for member in line.split(separator) {
+                        let word = lexicon.add_group(member);
+                        lexicon.families.entry(word).or_default().push(family);
+                    }
+                    family += 1;
+                }
+                _ => {}
+            }
+        }
+        for phrases in lexicon.phrases.values_mut() {
+            phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
+        }
+        lexicon
+    }
+
+    /// The longest phrase that `stems` begin with, and how many stems it has.
+    pub(super) fn phrase(&self, stems: &[String]) -> Option<(usize, Meaning)> {
+        let candidates = self.phrases.get(stems.first()?)?;
+        let fits = |(phrase, _): &&(Vec<String>, Meaning)| stems.starts_with(phrase);
+        candidates.iter().find(fits).map(|(phrase, meaning)| (phrase.len(), *meaning))
+    }
+
+    /// The longest form that `characters` begin with, and how many characters it has.
+    pub(super) fn joined(&self, characters: &[char]) -> Option<(usize, Meaning)> {
+        let longest = self.longest.min(characters.len());
+        let mut form: String = characters[..longest].iter().collect();
+        for length in (1..=longest).rev() {
+            if let Some(meaning) = self.joined.get(form.as_str()) {
+                return Some((length, *meaning));
+            }
+            form.pop();
+        }
+        None
+    }
+
+    /// Whether two words exclude each other.
+    pub(super) fn are_opposite(&self, one: u32, other: u32) -> bool {
+        self.opposite.get(&one).is_some_and(|others| others.contains(&other))
+    }
+
+    /// The families of a word.
+    pub(super) fn families(&self, word: u32) -> &[u32] {
+        self.families.get(&word).map_or(&[], Vec::as_slice)
+    }
+
+    /// A form of a word, for who looks at a comparison.
+    pub(super) fn name(&self, word: u32) -> &str {
+        &self.names[word as usize]
+    }
+
+    /// Whether a word says little.
+    pub(super) fn is_light(&self, word: u32) -> bool {
+        self.light.contains(&word)
+    }
+
+    fn add_all(&mut self, line: &str, meaning: Meaning) {
+        for form in forms(line) {
+            self.add(form, meaning);
+        }
+    }
+
+    /// One word with its forms. A form that is known already brings its word along.
+    fn add_group(&mut self, line: &str) -> u32 {
+        let known = forms(line).find_map(|form| match self.known(form) {
+            Some(Meaning::Word(word)) => Some(word),
+            _ => None,
+        });
+        let word = known.unwrap_or_else(|| {
+            self.names.push(forms(line).next().unwrap_or_default().to_owned());
+            u32::try_from(self.names.len() - 1).expect("the lexicon is small")
+        });
+        for form in forms(line) {
+            self.add(form, Meaning::Word(word));
+        }
+        word
+    }
+
+    fn known(&self, form: &str) -> Option<Meaning> {
+        if form.contains(is_cjk) {
+            return self.joined.get(&form.replace(' ', "")).copied();
+        }
+        let stems = stems(form);
+        let candidates = self.phrases.get(stems.first()?)?;
+        let same = candidates.iter().find(|(phrase, _)| *phrase == stems);
+        same.map(|(_, meaning)| *meaning)
+    }
+
+    fn add(&mut self, form: &str, meaning: Meaning) {
+        if self.known(form).is_some() {
+            return;
+        }
+        if form.contains(is_cjk) {
+            let form = form.replace(' ', "");
+            self.longest = self.longest.max(form.chars().count());
+            self.joined.insert(form, meaning);
+        } else {
+            let stems = stems(form);
+            if let Some(first) = stems.first() {
+                self.phrases.entry(first.clone()).or_default().push((stems, meaning));
+            }
+        }
+    }
+}
+
+/// In which order sections are read: of a form that several have the first is right.
+const ORDER: &[&str] = &["opposite", "same", "family", "light", "not", "weak", "stop", "plain"];
+
+fn lines_of<'t>(text: &'t str, wanted: &'t str) -> impl Iterator<Item = &'t str> {
+    let mut section = "";
+    text.lines().map(str::trim).filter(move |line| {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name;
+            return false;
+        }
+        section == wanted && !line.is_empty() && !line.starts_with("# ")
+    })
+}
+
+fn forms(line: &str) -> impl Iterator<Item = &str> {
+    line.split(',').map(str::trim).filter(|form| !form.is_empty())
+}
+
+fn stems(form: &str) -> Vec<String> {
+    form.to_lowercase().split(' ').map(stem).collect()
+}
+
+#[cfg(test)]
+pub(super) fn duplicates() -> Vec<String> {
+    let mut seen: HashMap<String, (usize, String)> = HashMap::new();
+    let mut out = Vec::new();
+    let mut section = String::new();
+    for (n, line) in TEXT.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with("# ") { continue; }
+        if line.starts_with('[') { section = line.to_owned(); continue; }
+        for side in line.split(['|', ';']) {
+            for form in forms(side) {
+                let key = if form.contains(is_cjk) { form.replace(' ', "") } else { stems(form).join(" ") };
+                let n2 = if section == "[stop]" || section == "[not]" || section == "[plain]" || section == "[weak]" { 0 } else { n };
+                if let Some((line0, sec0)) = seen.get(&key) {
+                    if section != "[family]" && !(section == "[same]" && sec0 == "[plain]") && *sec0 != section || (*line0 != n2 && section != "[family]" && *sec0 == section) { out.push(format!("{form} {section}:{} and {sec0}:{}", n + 1, line0 + 1)); }
+                } else { seen.insert(key, (n2, section.clone())); }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,275 @@
+//! How alike two memories are, and whether they contradict each other.
+//!
+//! Answers for the verdict on two readings. Leaves out the exact form (`normal`), which needs no reading.
+//!
+//! The plain measure of words and pairs of characters in common finds few rewordings: two sentences that say the same
+//! share perhaps half of their words. So words are compared by stem and meaning (the lexicon), without those that say
+//! nothing, and half of the weight in common suffices. What then still differs is looked at closely, since a changed fact
+//! is a small difference, too: two texts are not the same when
+//!
+//! - one negates and the other does not, as a whole or in clauses that are otherwise alike;
+//! - they are on two sides of an opposition (`enable`, `disable`) or name two members of a family (`npm`, `yarn`);
+//! - each has a name that the other has not (`parseInvoice`, `formatInvoice`);
+//! - what stands around `before`, `instead of` and the like has changed places;
+//! - word for word they are the same, except for a word that was put in the place of another one.
+//!
+//! The plain measure holds as well, for what it finds: see [`PLAIN_JACCARD`].
+
+use super::lexicon::LEXICON;
+use super::reading::{Bag, Clause, Item, Negation, Reading, Side, Term, weight};
+
+/// Of the weight of both, how much must be in common.
+const ENOUGH: f32 = 0.5;
+/// How much of the shorter one must be in common when the longer one says more.
+const CONTAINED: f32 = 0.9;
+/// What the shorter one must weigh for that: of a few words too many texts have all.
+const WEIGHTY: f32 = 2.4;
+/// And how much of both must still be in common.
+const ENOUGH_WHEN_CONTAINED: f32 = 0.3;
+/// From which share of terms in common on texts are the same without a closer look at what they leave out.
+pub const PLAIN_JACCARD: f32 = 0.85;
+
+/// From which likeness of the plain words on a word in another's place is a changed fact, not one of many rewordings.
+const WORD_FOR_WORD: f32 = 0.66;
+/// The same for titles, which are short.
+const TITLE_WORD_FOR_WORD: f32 = 0.5;
+/// Up to which share of a long text a word in another's place is no matter.
+const NEGLIGIBLE: f32 = 0.06;
+/// From which likeness on two clauses say the same thing, or its contrary.
+const SAME_CLAUSE: f32 = 0.6;
+/// The longest texts, as the product of their words, that are compared word for word.
+const COMPARED_CLOSELY: usize = 4_000_000;
+
+/// What two memories are to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// They say the same.
+    Same,
+    /// They say the contrary of each other: one of them is wrong by now.
+    Contrary,
+    /// They say different things.
+    Different,
+}
+
+/// What a comparison found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Likeness {
+    /// How much they have in common, from 0 to 1.
+    pub score: f32,
+    /// What they are to each other.
+    pub verdict: Verdict,
+}
+
+/// A difference that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Difference {
+    Contrary,
+    Other,
+}
+
+impl Reading {
+    /// Compares two memories; the order does not matter. The cost of a merge of two short lists, except for texts that
+    /// are much alike.
+    pub fn compare(&self, other: &Self) -> Likeness {
+        let all = Overlap::new(&self.all, &other.all);
+        let content = Overlap::new(&self.content, &other.content);
+        let score = all.jaccard();
+        let alike = score >= ENOUGH && content.jaccard() >= ENOUGH
+            || all.contained() >= CONTAINED
+                && content.contained() >= CONTAINED
+                && content.smaller >= WEIGHTY
+                && score >= ENOUGH_WHEN_CONTAINED;
+        let verdict = if alike {
+            match difference(self, other) {
+                None => Verdict::Same,
+                Some(Difference::Contrary) => Verdict::Contrary,
+                Some(Difference::Other) => Verdict::Different,
+            }
+        } else {
+            Verdict::Different
+        };
+        Likeness { score: if alike { score.max(all.contained() * 0.9) } else { score }, verdict }
+    }
+}
+
+/// What two bags have in common.
+struct Overlap {
+    common: f32,
+    smaller: f32,
+    both: f32,
+}
+
+impl Overlap {
+    fn new(one: &Bag, other: &Bag) -> Self {
+        let (mut left, mut right) = (one.terms.iter().peekable(), other.terms.iter().peekable());
+        let mut common = 0.0;
+        while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
+            match first.cmp(second) {
+                std::cmp::Ordering::Less => drop(left.next()),
+                std::cmp::Ordering::Greater => drop(right.next()),
+                std::cmp::Ordering::Equal => {
+                    common += weight(**first);
+                    left.next();
+                    right.next();
+                }
+            }
+        }
+        Self { common, smaller: one.weight.min(other.weight), both: one.weight + other.weight - common }
+    }
+
+    fn jaccard(&self) -> f32 {
+        if self.both > 0.0 { self.common / self.both } else { 0.0 }
+    }
+
+    fn contained(&self) -> f32 {
+        if self.smaller > 0.0 { self.common / self.smaller } else { 0.0 }
+    }
+}
+
+/// The first difference that counts between two texts that are much alike.
+fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
+    if std::env::var("DBG").is_ok() {
+        let show = |t: Vec<Term>| t.iter().map(|t| if let Term::Word(w) = t { LEXICON.name(*w).to_owned() } else { format!("{t:?}") }).collect::<Vec<_>>().join(" ");
+        println!("DBG own {} | {} rounds {} {} places {} names {} place {}", show(one.all.without(&other.all).collect()), show(other.all.without(&one.all).collect()), turned_round(&one.clauses, &other.clauses), turned_round(&other.clauses, &one.clauses), changed_places(&one.sentences, &other.sentences), has_own_name(one, other) && has_own_name(other, one), put_in_place(one, other));
+    }
+    let negations = [one.negation, other.negation];
+    if negations.contains(&Negation::Strong) && negations.contains(&Negation::None)
+        || turned_round(&one.clauses, &other.clauses)
+        || turned_round(&other.clauses, &one.clauses)
+        || changed_places(&one.sentences, &other.sentences)
+    {
+        return Some(Difference::Contrary);
+    }
+    for (left, right) in [(&one.all, &other.all), (&one.content, &other.content)] {
+        for (first, second) in words_apart(left, right) {
+            if LEXICON.are_opposite(first, second) {
+                return Some(Difference::Contrary);
+            }
+            if LEXICON.families(first).iter().any(|family| LEXICON.families(second).contains(family)) {
+                return Some(Difference::Other);
+            }
+        }
+    }
+    if has_own_name(one, other) && has_own_name(other, one) || put_in_place(one, other) {
+        return Some(Difference::Other);
+    }
+    None
+}
+
+/// Whether a clause of one text is negated and its like in the other is not.
+fn turned_round(one: &[Clause], other: &[Clause]) -> bool {
+    one.iter().filter(|clause| clause.negation == Negation::Strong).any(|clause| {
+        let likes = other.iter().map(|like| (likeness(clause, like), like));
+        let nearest = likes.max_by(|first, second| first.0.total_cmp(&second.0));
+        nearest.is_some_and(|(likeness, like)| likeness >= SAME_CLAUSE && like.negation == Negation::None)
+    })
+}
+
+fn likeness(one: &Clause, other: &Clause) -> f32 {
+    let sum = |terms: &mut dyn Iterator<Item = &Term>| terms.map(|term| weight(*term)).sum::<f32>();
+    let common = sum(&mut one.terms.iter().filter(|term| other.terms.contains(term)));
+    let both = sum(&mut one.terms.iter()) + sum(&mut other.terms.iter()) - common;
+    if both > 0.0 { common / both } else { 0.0 }
+}
+
+/// Words of which each text has one and not the other.
+fn words_apart<'b>(one: &'b Bag, other: &'b Bag) -> impl Iterator<Item = (u32, u32)> + 'b {
+    let word = |term| if let Term::Word(word) = term { Some(word) } else { None };
+    one.without(other)
+        .filter_map(word)
+        .flat_map(move |first| other.without(one).filter_map(word).map(move |second| (first, second)))
+}
+
+/// Whether a text has a name that is no part of one of the other's, nor the other way round.
+fn has_own_name(one: &Reading, other: &Reading) -> bool {
+    let part = |name: &String| other.names.iter().any(|known| known.contains(name.as_str()) || name.contains(known.as_str()));
+    one.names.iter().any(|name| !part(name))
+}
+
+/// Whether two texts are the same word for word, except for what one has in the place of the other's: in the content, or
+/// in titles that are otherwise alike.
+fn put_in_place(one: &Reading, other: &Reading) -> bool {
+    let own = [own_weight(&one.content, &other.all), own_weight(&other.content, &one.all)];
+    let share = (own[0] + own[1]) / (one.all.weight + other.all.weight);
+    let in_content = !own.contains(&0.0)
+        && share >= NEGLIGIBLE
+        && in_order(&one.surface, &other.surface) >= WORD_FOR_WORD;
+    let own = [own_weight(&one.title, &other.all), own_weight(&other.title, &one.all)];
+    in_content || !own.contains(&0.0) && in_order(&one.title_surface, &other.title_surface) >= TITLE_WORD_FOR_WORD
+}
+
+/// What the terms weigh that only one text has and that are more than fillings.
+fn own_weight(one: &Bag, other: &Bag) -> f32 {
+    let counts = |term: &Term| match term {
+        Term::Number => false,
+        Term::Word(word) => !LEXICON.is_light(*word),
+        Term::Character(_) | Term::Pair(..) | Term::Other(_) | Term::Name(_) => true,
+    };
+    let own: f32 = one.without(other).filter(counts).map(weight).sum();
+    // One character that the lexicon does not know is most often a particle.
+    if own < 0.5 { 0.0 } else { own }
+}
+
+/// How many words two texts have in common in the same order, as a share of all.
+fn in_order(one: &[u64], other: &[u64]) -> f32 {
+    let product = one.len().saturating_mul(other.len());
+    if product == 0 || product > COMPARED_CLOSELY {
+        return 0.0;
+    }
+    let mut row = vec![0_u32; other.len() + 1];
+    for word in one {
+        let mut diagonal = 0;
+        for (index, like) in other.iter().enumerate() {
+            let above = row[index + 1];
+            row[index + 1] = if word == like { diagonal + 1 } else { above.max(row[index]) };
+            diagonal = above;
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "texts are far shorter than 2^24 words")]
+    let share = 2.0 * row[other.len()] as f32 / (one.len() + other.len()) as f32;
+    share
+}
+
+/// Whether what stands before and after a pivot of both texts has changed places.
+fn changed_places(one: &[Vec<Item>], other: &[Vec<Item>]) -> bool {
+    pivots(one).any(|(pivot, first)| {
+        pivots(other).any(|(like, second)| pivot == like && first.object_was_subject(&second))
+    })
+}
+
+/// What stands around a pivot.
+struct Around {
+    object: Option<Term>,
+    rest: Vec<Term>,
+}
+
+impl Around {
+    fn object_was_subject(&self, other: &Self) -> bool {
+        let (Some(object), Some(like)) = (self.object, other.object) else {
+            return false;
+        };
+        object != like && self.rest.contains(&like) && other.rest.contains(&object)
+    }
+}
+
+fn pivots(sentences: &[Vec<Item>]) -> impl Iterator<Item = (u64, Around)> + '_ {
+    sentences.iter().flat_map(|sentence| {
+        sentence.iter().enumerate().filter_map(|(at, item)| {
+            let Item::Pivot(pivot, side) = *item else { return None };
+            let heavy = |items: &[Item]| -> Vec<Term> {
+                let terms = items.iter().filter_map(|item| if let Item::Term(term) = item { Some(*term) } else { None });
+                terms.filter(|term| !matches!(term, Term::Word(word) if LEXICON.is_light(*word)) && *term != Term::Number).collect()
+            };
+            let (mut left, right) = (heavy(&sentence[..at]), heavy(&sentence[at + 1..]));
+            left.reverse();
+            let (near, rest) = match side {
+                Side::Right => (right, left),
+                Side::Left => (left, right),
+            };
+            // What stands on both sides tells nothing.
+            let object = near.iter().copied().find(|term| !rest.contains(term));
+            let rest = rest.into_iter().filter(|term| !near.contains(term)).collect();
+            Some((pivot, Around { object, rest }))
+        })
+    })
+}
