@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::StoreError;
-pub use journal::Journal;
+pub use journal::{Appended, Journal};
 pub use lock::{DEFAULT_WAIT, Lock, Wait};
 pub use replay::Replay;
 

@@ -188,7 +188,7 @@ impl Replay {
             input: call.input.to_owned(),
             hint,
         };
-        let begun = self.journal.append(&record, WAIT)?;
+        let begun = self.journal.append(&record, WAIT)?.seq;
         Ok(Begun::New(Ticket { replay: self, begun }))
     }
 
@@ -208,16 +208,13 @@ impl Replay {
     }
 
     fn catch_up(&self, known: &mut Known) -> Result<(), StoreError> {
-        for record in self.journal.read_from(known.read + 1)? {
-            let Some(seq) = record.get("seq").and_then(Value::as_u64) else {
-                continue;
-            };
-            known.read = known.read.max(seq);
+        for record in self.journal.read_from(known.read + 1) {
+            let record = record?;
+            known.read = record.seq;
             // A record of a later version: of no use here, and no reason to fail.
-            let Ok(record) = serde_json::from_value(Value::Object(record)) else {
-                continue;
-            };
-            known.take(seq, record);
+            if let Ok(read) = serde_json::from_value(Value::Object(record.fields)) {
+                known.take(record.seq, read);
+            }
         }
         Ok(())
     }
