@@ -11,6 +11,7 @@ pub mod clock;
 mod error;
 pub mod journal;
 pub mod lock;
+pub mod place;
 pub mod replay;
 pub mod state;
 #[cfg(test)]
