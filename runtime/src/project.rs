@@ -166,6 +166,11 @@ impl Project {
         Ok(replay)
     }
 
+    /// The store of what belongs to the machinery.
+    pub(crate) fn machinery(&self) -> Store {
+        machinery(&self.dir, &self.clock)
+    }
+
     /// The settings in force.
     pub fn config(&self) -> &Config {
         &self.config

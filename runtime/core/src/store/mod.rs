@@ -102,7 +102,7 @@ impl Store {
         self.sandbox.agent()
     }
 
-    fn project(&self) -> &ProjectDir {
+    pub(crate) fn project(&self) -> &ProjectDir {
         self.sandbox.project()
     }
 

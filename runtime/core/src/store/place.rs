@@ -2,19 +2,33 @@
 //!
 //! Answers for telling them from the files of agents and people. Leaves out what is in them.
 
+use jiff::Timestamp;
+
+use super::clock;
+
+/// Earlier versions of state files.
+pub(crate) const HISTORY: &str = "agent-state/history";
+/// The calls that are known again.
+pub(crate) const REPLAY: &str = "agent-state/.replay";
+
 /// The directories of the machinery.
 const DIRECTORIES: &[&str] = &[
     "agent-state/.cache",
     "agent-state/.events",
     "agent-state/.locks",
-    "agent-state/.replay",
-    "agent-state/history",
+    REPLAY,
+    HISTORY,
     "agent-state/runs",
     "agent-state/timeline",
 ];
 
 /// What stands between a state file's name and the time when it was set aside.
 pub(crate) const SET_ASIDE: &str = ".corrupt-";
+
+/// The lock of the calls of `agent` that are known again.
+pub(crate) fn replay_lock(agent: &str) -> String {
+    format!("replay-{agent}")
+}
 
 /// Whether a project-relative path is the machinery's: in one of its directories.
 pub fn is_machinery(path: &str) -> bool {
@@ -26,16 +40,17 @@ pub fn is_machinery(path: &str) -> bool {
 
 /// The state file that a path was before it was set aside as broken; `None` for any other path.
 pub fn before_set_aside(path: &str) -> Option<&str> {
+    set_aside(path).map(|(before, _)| before)
+}
+
+/// What a path was before it was set aside, and when that was.
+pub(crate) fn set_aside(path: &str) -> Option<(&str, Timestamp)> {
     let (before, stamp) = path.rsplit_once(SET_ASIDE)?;
-    let (time, again) = stamp.split_once('-').unwrap_or((stamp, "2"));
-    let is_stamp = time.len() == "20261130T101500123Z".len()
-        && time.bytes().enumerate().all(|(at, byte)| match at {
-            8 => byte == b'T',
-            18 => byte == b'Z',
-            _ => byte.is_ascii_digit(),
-        });
-    let is_attempt = !again.is_empty() && again.bytes().all(|byte| byte.is_ascii_digit());
-    (is_stamp && is_attempt && !before.is_empty() && !stamp.contains('/')).then_some(before)
+    // Of two within one millisecond the second has a number, too.
+    let (stamp, attempt) = stamp.split_once('-').unwrap_or((stamp, "2"));
+    let is_attempt = !attempt.is_empty() && attempt.bytes().all(|byte| byte.is_ascii_digit());
+    let time = clock::time_of_stamp(stamp)?;
+    (is_attempt && !before.is_empty()).then_some((before, time))
 }
 
 #[cfg(test)]

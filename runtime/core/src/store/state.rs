@@ -11,7 +11,7 @@ use devloop_contract::CommonFailure;
 use super::Store;
 use super::clock;
 use super::error::StoreError;
-use super::place::SET_ASIDE;
+use super::place::{HISTORY, SET_ASIDE};
 use crate::sandbox::{Durability, EntryKind, FsError, RelPath};
 
 /// The largest state file that is read.
@@ -99,5 +99,5 @@ pub(super) fn keep_in_history(store: &Store, name: &str, bytes: &[u8]) -> Result
 }
 
 fn history_dir() -> RelPath {
-    RelPath::parse("agent-state/history").expect("a constant path that keeps every rule")
+    RelPath::parse(HISTORY).expect("a constant path that keeps every rule")
 }
