@@ -263,7 +263,8 @@ impl ProjectDir {
                 });
             }
         };
-        let entries = Dir::read_from(&fd).map_err(|error| FsError::io("list", dir.map_or(".", RelPath::as_str), error))?;
+        let entries =
+            Dir::read_from(&fd).map_err(|error| FsError::io("list", dir.map_or(".", RelPath::as_str), error))?;
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned()));
         let left = names.filter(|name| is_left_behind(fd.as_fd(), name, now));
         let measured = left.filter_map(|name| {
