@@ -232,7 +232,7 @@ impl Journal {
         self.sync_names()
     }
 
-    /// The record with a number, if it is still there and can be read. Reads about 20 pieces of 64 KiB at most.
+    /// The record with a number, if it is still there and can be read. Reads some 20 pieces of 8 KiB.
     ///
     /// # Errors
     /// A refused path or an error of the system.

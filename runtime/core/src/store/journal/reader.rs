@@ -19,8 +19,9 @@ use super::rotation::Numbered;
 use super::{Journal, LONGEST_RECORD, StoreError};
 use crate::sandbox::RelPath;
 
-/// How much is read at once.
+/// How much is read at once, and how much where one record is looked for.
 const PIECE: usize = 64 * 1024;
+const SMALL_PIECE: usize = 8 * 1024;
 
 /// How often files may change hands while one is being chosen.
 const ATTEMPTS: usize = 64;
@@ -295,7 +296,7 @@ impl Reader {
             file,
             id,
             sealed,
-            lines: Lines::from(start),
+            lines: Lines::new(start, PIECE),
             seen: 0,
             early: None,
         })))
@@ -444,6 +445,8 @@ impl Follower {
 /// Lines of a file that may grow.
 #[derive(Debug)]
 struct Lines {
+    /// How much is read at once.
+    piece: usize,
     /// Where `held` begins in the file.
     from: u64,
     /// Where the line that was found last, or is being looked for, begins in the file.
@@ -466,9 +469,10 @@ enum Found {
 }
 
 impl Lines {
-    /// From a place where a line begins.
-    fn from(from: u64) -> Self {
+    /// From a place where a line begins, in pieces of so many bytes.
+    fn new(from: u64, piece: usize) -> Self {
         Self {
+            piece,
             from,
             begin: from,
             held: Vec::new(),
@@ -506,7 +510,7 @@ impl Lines {
             self.searched -= self.line.start;
             self.line = 0..0;
             let length = self.held.len();
-            self.held.resize(length + PIECE, 0);
+            self.held.resize(length + self.piece, 0);
             let read = read_at(file, &mut self.held[length..], self.from + length as u64);
             self.held.truncate(length + *read.as_ref().unwrap_or(&0));
             if read? == 0 {
@@ -575,7 +579,7 @@ pub(super) struct Placed {
 /// The first record whose line begins in a part of a file.
 pub(super) fn first_record(file: &File, from: u64, to: u64) -> io::Result<Option<Placed>> {
     // From the middle of a line on, that line is not one of them.
-    let mut lines = Lines::from(from.saturating_sub(1));
+    let mut lines = Lines::new(from.saturating_sub(1), SMALL_PIECE);
     if from > 0 && lines.next(file)? == Found::End {
         return Ok(None);
     }
@@ -601,7 +605,7 @@ fn start_of(file: &File, seq: u64) -> io::Result<u64> {
     if first_record(file, 0, high)?.is_none_or(|first| first.seq >= seq) {
         return Ok(0);
     }
-    while high - low > PIECE as u64 {
+    while high - low > SMALL_PIECE as u64 {
         let middle = low + (high - low) / 2;
         match first_record(file, middle, high)? {
             Some(found) if found.seq <= seq => low = found.start,
