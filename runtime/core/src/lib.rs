@@ -2,7 +2,7 @@
 //!
 //! Answers for the domains that handlers and faces share: the only door to the file system ([`sandbox`]), durable files
 //! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]), digests
-//! ([`digest`]) and small text tools ([`text`]).
+//! ([`digest`]), what may go ([`retention`]) and small text tools ([`text`]).
 //! Leaves out the tools themselves, the context that a handler gets, and every face.
 
 pub mod digest;
@@ -11,6 +11,7 @@ pub mod graph;
 pub mod memory;
 mod process;
 pub mod registry;
+pub mod retention;
 pub mod sandbox;
 pub mod store;
 pub mod text;

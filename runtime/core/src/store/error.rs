@@ -20,6 +20,17 @@ pub enum StoreError {
     Fs(FsError),
     /// A value that cannot be written as JSON: a bug.
     Serialize(serde_json::Error),
+    /// A journal that was to be read without a gap has one, or a line that is no record.
+    Damaged {
+        /// The file.
+        path: String,
+        /// The line, from 1 on; 0 when it cannot be told.
+        line: u64,
+        /// Where the line begins in the file.
+        byte: u64,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 impl fmt::Display for StoreError {
@@ -32,6 +43,10 @@ impl fmt::Display for StoreError {
             Self::Cancelled => f.write_str("the wait for a lock was called off"),
             Self::Fs(error) => error.fmt(f),
             Self::Serialize(error) => write!(f, "the value cannot be written as JSON: {error}"),
+            Self::Damaged { path, line, byte, what } => write!(
+                f,
+                "`{path}` is damaged at line {line} (byte {byte}): {what}; a person must mend it"
+            ),
         }
     }
 }
@@ -39,7 +54,7 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Common(_) | Self::Cancelled => None,
+            Self::Common(_) | Self::Cancelled | Self::Damaged { .. } => None,
             Self::Fs(error) => error.source(),
             Self::Serialize(error) => Some(error),
         }
@@ -64,6 +79,9 @@ impl<F> From<StoreError> for Refusal<F> {
             StoreError::Common(failure) => Self::Common(failure),
             StoreError::Cancelled => Self::Tool(ToolError::Cancelled),
             StoreError::Fs(error) => error.into(),
+            error @ StoreError::Damaged { .. } => {
+                Self::Tool(ToolError::Internal(InternalError::bare(error.to_string())))
+            }
             StoreError::Serialize(error) => Self::Tool(ToolError::Internal(InternalError::new(
                 "a value cannot be written as JSON",
                 error,

@@ -11,6 +11,7 @@ pub mod clock;
 mod error;
 pub mod journal;
 pub mod lock;
+pub mod place;
 pub mod replay;
 pub mod state;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use serde::de::DeserializeOwned;
 
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::StoreError;
-pub use journal::Journal;
+pub use journal::{Appended, Journal};
 pub use lock::{DEFAULT_WAIT, Lock, Wait};
 pub use replay::Replay;
 
@@ -101,7 +102,7 @@ impl Store {
         self.sandbox.agent()
     }
 
-    fn project(&self) -> &ProjectDir {
+    pub(crate) fn project(&self) -> &ProjectDir {
         self.sandbox.project()
     }
 

@@ -11,6 +11,7 @@ use devloop_contract::CommonFailure;
 use super::Store;
 use super::clock;
 use super::error::StoreError;
+use super::place::{HISTORY, SET_ASIDE};
 use crate::sandbox::{Durability, EntryKind, FsError, RelPath};
 
 /// The largest state file that is read.
@@ -35,7 +36,7 @@ pub(super) fn read<T: DeserializeOwned>(store: &Store, path: &RelPath) -> Result
 /// Moves a broken file out of the way, so that the next write starts afresh and nothing is lost.
 fn set_aside(store: &Store, path: &RelPath, problem: String) -> Result<CommonFailure, FsError> {
     store.sandbox().check_write(path)?;
-    let base = format!("{path}.corrupt-{}", clock::stamp(store.clock().now()));
+    let base = format!("{path}{SET_ASIDE}{}", clock::stamp(store.clock().now()));
     let mut attempt = 1;
     loop {
         // Two may be set aside within one millisecond.
@@ -98,5 +99,5 @@ pub(super) fn keep_in_history(store: &Store, name: &str, bytes: &[u8]) -> Result
 }
 
 fn history_dir() -> RelPath {
-    RelPath::parse("agent-state/history").expect("a constant path that keeps every rule")
+    RelPath::parse(HISTORY).expect("a constant path that keeps every rule")
 }
