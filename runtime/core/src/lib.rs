@@ -13,6 +13,7 @@ mod process;
 pub mod registry;
 pub mod retention;
 pub mod sandbox;
+pub mod secrets;
 pub mod store;
 pub mod text;
 pub mod todo;

@@ -15,6 +15,7 @@
 //!
 //! The first section and line that has a form wins, except that a member of a family may also stand elsewhere.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -40,17 +41,16 @@ pub(super) enum Meaning {
 pub(super) struct Lexicon {
     /// Phrases of stems by their first stem, longest first.
     phrases: HashMap<String, Vec<(Vec<String>, Meaning)>>,
-    /// Forms in characters without spaces, and the longest of them.
-    joined: HashMap<String, Meaning>,
-    longest: usize,
+    /// Forms in characters without spaces by their first character, longest first.
+    joined: HashMap<char, Vec<(Vec<char>, Meaning)>>,
     /// The other side, by word.
     opposite: HashMap<u32, Vec<u32>>,
     /// The families of a word.
     families: HashMap<u32, Vec<u32>>,
     /// Words that say little.
     light: HashSet<u32>,
-    /// A form of each word, for tests and logs.
-    names: Vec<String>,
+    /// How many words there are.
+    words: u32,
 }
 
 /// The lexicon of this program. Read once, in about a millisecond.
@@ -98,9 +98,8 @@ impl Lexicon {
                 _ => {}
             }
         }
-        for phrases in lexicon.phrases.values_mut() {
-            phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
-        }
+        lexicon.phrases.values_mut().for_each(|phrases| phrases.sort_by_key(|(phrase, _)| Reverse(phrase.len())));
+        lexicon.joined.values_mut().for_each(|forms| forms.sort_by_key(|(form, _)| Reverse(form.len())));
         lexicon
     }
 
@@ -113,15 +112,9 @@ impl Lexicon {
 
     /// The longest form that `characters` begin with, and how many characters it has.
     pub(super) fn joined(&self, characters: &[char]) -> Option<(usize, Meaning)> {
-        let longest = self.longest.min(characters.len());
-        let mut form: String = characters[..longest].iter().collect();
-        for length in (1..=longest).rev() {
-            if let Some(meaning) = self.joined.get(form.as_str()) {
-                return Some((length, *meaning));
-            }
-            form.pop();
-        }
-        None
+        let candidates = self.joined.get(characters.first()?)?;
+        let fits = |(form, _): &&(Vec<char>, Meaning)| characters.starts_with(form);
+        candidates.iter().find(fits).map(|(form, meaning)| (form.len(), *meaning))
     }
 
     /// Whether two words exclude each other.
@@ -132,11 +125,6 @@ impl Lexicon {
     /// The families of a word.
     pub(super) fn families(&self, word: u32) -> &[u32] {
         self.families.get(&word).map_or(&[], Vec::as_slice)
-    }
-
-    /// A form of a word, for who looks at a comparison.
-    pub(super) fn name(&self, word: u32) -> &str {
-        &self.names[word as usize]
     }
 
     /// Whether a word says little.
@@ -156,10 +144,8 @@ impl Lexicon {
             Some(Meaning::Word(word)) => Some(word),
             _ => None,
         });
-        let word = known.unwrap_or_else(|| {
-            self.names.push(forms(line).next().unwrap_or_default().to_owned());
-            u32::try_from(self.names.len() - 1).expect("the lexicon is small")
-        });
+        let word = known.unwrap_or(self.words);
+        self.words += u32::from(known.is_none());
         for form in forms(line) {
             self.add(form, Meaning::Word(word));
         }
@@ -168,7 +154,9 @@ impl Lexicon {
 
     fn known(&self, form: &str) -> Option<Meaning> {
         if form.contains(is_cjk) {
-            return self.joined.get(&form.replace(' ', "")).copied();
+            let form: Vec<char> = form.chars().filter(|c| *c != ' ').collect();
+            let candidates = self.joined.get(form.first()?)?;
+            return candidates.iter().find(|(known, _)| *known == form).map(|(_, meaning)| *meaning);
         }
         let stems = stems(form);
         let candidates = self.phrases.get(stems.first()?)?;
@@ -181,9 +169,10 @@ impl Lexicon {
             return;
         }
         if form.contains(is_cjk) {
-            let form = form.replace(' ', "");
-            self.longest = self.longest.max(form.chars().count());
-            self.joined.insert(form, meaning);
+            let form: Vec<char> = form.chars().filter(|c| *c != ' ').collect();
+            if let Some(first) = form.first() {
+                self.joined.entry(*first).or_default().push((form, meaning));
+            }
         } else {
             let stems = stems(form);
             if let Some(first) = stems.first() {
@@ -215,24 +204,3 @@ fn stems(form: &str) -> Vec<String> {
     form.to_lowercase().split(' ').map(stem).collect()
 }
 
-#[cfg(test)]
-pub(super) fn duplicates() -> Vec<String> {
-    let mut seen: HashMap<String, (usize, String)> = HashMap::new();
-    let mut out = Vec::new();
-    let mut section = String::new();
-    for (n, line) in TEXT.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with("# ") { continue; }
-        if line.starts_with('[') { section = line.to_owned(); continue; }
-        for side in line.split(['|', ';']) {
-            for form in forms(side) {
-                let key = if form.contains(is_cjk) { form.replace(' ', "") } else { stems(form).join(" ") };
-                let n2 = if section == "[stop]" || section == "[not]" || section == "[plain]" || section == "[weak]" { 0 } else { n };
-                if let Some((line0, sec0)) = seen.get(&key) {
-                    if section != "[family]" && !(section == "[same]" && sec0 == "[plain]") && *sec0 != section || (*line0 != n2 && section != "[family]" && *sec0 == section) { out.push(format!("{form} {section}:{} and {sec0}:{}", n + 1, line0 + 1)); }
-                } else { seen.insert(key, (n2, section.clone())); }
-            }
-        }
-    }
-    out
-}

@@ -13,8 +13,7 @@
 //! - what stands around `before`, `instead of` and the like has changed places;
 //! - word for word they are the same, except for a word that was put in the place of another one.
 //!
-//! The plain measure holds as well, for what it finds: see [`PLAIN_JACCARD`].
-
+//!
 use super::lexicon::LEXICON;
 use super::reading::{Bag, Clause, Item, Negation, Reading, Side, Term, weight};
 
@@ -26,8 +25,8 @@ const CONTAINED: f32 = 0.9;
 const WEIGHTY: f32 = 2.4;
 /// And how much of both must still be in common.
 const ENOUGH_WHEN_CONTAINED: f32 = 0.3;
-/// From which share of terms in common on texts are the same without a closer look at what they leave out.
-pub const PLAIN_JACCARD: f32 = 0.85;
+/// From which weight on that does not matter: so many words are not all in another text by chance.
+const WEIGHTY_ALONE: f32 = 5.0;
 
 /// From which likeness of the plain words on a word in another's place is a changed fact, not one of many rewordings.
 const WORD_FOR_WORD: f32 = 0.66;
@@ -77,8 +76,7 @@ impl Reading {
         let alike = score >= ENOUGH && content.jaccard() >= ENOUGH
             || all.contained() >= CONTAINED
                 && content.contained() >= CONTAINED
-                && content.smaller >= WEIGHTY
-                && score >= ENOUGH_WHEN_CONTAINED;
+                && (content.smaller >= WEIGHTY && score >= ENOUGH_WHEN_CONTAINED || content.smaller >= WEIGHTY_ALONE);
         let verdict = if alike {
             match difference(self, other) {
                 None => Verdict::Same,
@@ -88,7 +86,17 @@ impl Reading {
         } else {
             Verdict::Different
         };
-        Likeness { score: if alike { score.max(all.contained() * 0.9) } else { score }, verdict }
+        // What is contained in a longer text is as alike as that, not as little as the rest of it makes it.
+        let score = if alike { score.max(all.contained() * CONTAINED) } else { score };
+        Likeness { score, verdict }
+    }
+
+    /// How much of `other`'s content this memory has, from 0 to 1.
+    pub(super) fn covers(&self, other: &Self) -> f32 {
+        if other.content.weight <= 0.0 {
+            return 1.0;
+        }
+        Overlap::new(&self.all, &other.content).common / other.content.weight
     }
 }
 
@@ -128,10 +136,6 @@ impl Overlap {
 
 /// The first difference that counts between two texts that are much alike.
 fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
-    if std::env::var("DBG").is_ok() {
-        let show = |t: Vec<Term>| t.iter().map(|t| if let Term::Word(w) = t { LEXICON.name(*w).to_owned() } else { format!("{t:?}") }).collect::<Vec<_>>().join(" ");
-        println!("DBG own {} | {} rounds {} {} places {} names {} place {}", show(one.all.without(&other.all).collect()), show(other.all.without(&one.all).collect()), turned_round(&one.clauses, &other.clauses), turned_round(&other.clauses, &one.clauses), changed_places(&one.sentences, &other.sentences), has_own_name(one, other) && has_own_name(other, one), put_in_place(one, other));
-    }
     let negations = [one.negation, other.negation];
     if negations.contains(&Negation::Strong) && negations.contains(&Negation::None)
         || turned_round(&one.clauses, &other.clauses)

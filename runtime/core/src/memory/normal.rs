@@ -18,7 +18,7 @@ const MOST_ROUNDS: usize = 8;
 /// The exact form of a text. Total, and the form of a form is itself. Linear.
 pub fn normal_form(text: &str) -> String {
     let mut form = round(&with_signs_as_words(text));
-    if form.is_ascii() {
+    if form.chars().all(|character| character.is_ascii() || is_cjk(character)) {
         return form;
     }
     // Small letters and dropped marks can make new compositions.

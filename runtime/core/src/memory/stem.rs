@@ -3,6 +3,9 @@
 //! Answers for a light stem: what is cut off is a matter of likeness, not of grammar, so a stem need not be a word. Leaves
 //! out words that change inside, except the few verbs that memories are full of.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// The shortest stem that an ending may leave.
 const SHORTEST: usize = 3;
 
@@ -40,15 +43,23 @@ pub(super) fn stem(word: &str) -> String {
 }
 
 fn without_endings(word: &str) -> String {
-    if let Some((_, stem)) = FIXED.iter().find(|(form, _)| *form == word) {
-        return (*stem).to_owned();
-    }
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_owned();
     }
-    if let Some((_, base)) = IRREGULAR.iter().find(|(form, _)| *form == word) {
-        return without_endings(base);
+    if let Some(stem) = KNOWN.get(word) {
+        return stem.clone();
     }
+    cut_down(word)
+}
+
+/// Words that are not cut, with their stems.
+static KNOWN: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
+    let irregular = IRREGULAR.iter().map(|(form, base)| (*form, cut_down(base)));
+    let fixed = FIXED.iter().map(|(form, stem)| (*form, (*stem).to_owned()));
+    irregular.chain(fixed).collect()
+});
+
+fn cut_down(word: &str) -> String {
     let mut word = word.to_owned();
     // Plurals and third persons first: the others may stand before them.
     if word.len() > SHORTEST {
