@@ -10,7 +10,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use devloop_core::retention::Policy;
 use devloop_core::sandbox::{FsError, ProjectDir, RelPath};
+use jiff::SignedDuration;
 use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use toml::Spanned;
@@ -30,6 +32,14 @@ pub struct Config {
     pub lock_wait: Duration,
     /// How many replaced todo lists are kept for each state key. Default: 50.
     pub history_kept: usize,
+    /// For how many days broken files that were set aside stay. Default: 30.
+    pub set_aside_days: u32,
+    /// For how many days the calls of an agent that makes none any more are known again. Default: 90.
+    pub replay_days: u32,
+    /// For how many days the artifacts of a session stay. Default: 30.
+    pub artifact_days: u32,
+    /// How many full files of the timeline stay; 0 is all. Default: 0.
+    pub timeline_files: usize,
 }
 
 impl Default for Config {
@@ -38,6 +48,10 @@ impl Default for Config {
             server_name: "devloop".to_owned(),
             lock_wait: Duration::from_secs(5),
             history_kept: 50,
+            set_aside_days: 30,
+            replay_days: 90,
+            artifact_days: 30,
+            timeline_files: 0,
         }
     }
 }
@@ -56,6 +70,17 @@ pub const TEMPLATE: &str = "\
 # lock_wait_ms = 5000
 # How many replaced todo lists are kept for each agent (1 to 1000).
 # history_kept = 50
+
+[retention]
+# What `devloop gc --apply` leaves in place (0 to 36500 days).
+# Broken files that were set aside, and torn ends of journals.
+# set_aside_days = 30
+# What is needed to know a repeated call again, of agents that make no calls any more.
+# replay_days = 90
+# What tools wrote outside the project for sessions that are over.
+# artifact_days = 30
+# The newest full files of the timeline, 64 MiB each (0 to 10000); 0 keeps all.
+# timeline_files = 0
 ";
 
 /// A settings file that cannot be used.
@@ -108,6 +133,18 @@ impl Config {
         Some(base.join("devloop/devloop.toml"))
     }
 
+    /// What `devloop gc` leaves in place.
+    pub fn retention(&self) -> Policy {
+        let days = |days: u32| SignedDuration::from_hours(24 * i64::from(days));
+        Policy {
+            history: self.history_kept,
+            set_aside: days(self.set_aside_days),
+            replay: days(self.replay_days),
+            timeline_files: (self.timeline_files > 0).then_some(self.timeline_files),
+            artifacts: days(self.artifact_days),
+        }
+    }
+
     fn apply(&mut self, bytes: Option<Vec<u8>>, path: &Path) -> Result<(), ConfigError> {
         let Some(bytes) = bytes else { return Ok(()) };
         let text = str::from_utf8(&bytes)
@@ -139,19 +176,33 @@ impl Config {
             }
             self.server_name = name;
         }
-        if let Some(ms) = file.limits.lock_wait_ms {
-            let (at, ms) = (ms.span().start, ms.into_inner());
-            self.lock_wait = match u64::try_from(ms) {
-                Ok(fitting @ 1..=60_000) => Duration::from_millis(fitting),
-                _ => return Err(wrong("limits.lock_wait_ms", at, ms.to_string(), "1 to 60000")),
-            };
+        let number = |key: &str, given: Option<Spanned<i64>>, least: u32, most: u32| {
+            let Some(given) = given else { return Ok(None) };
+            let (at, value) = (given.span().start, given.into_inner());
+            match u32::try_from(value) {
+                Ok(fitting) if (least..=most).contains(&fitting) => Ok(Some(fitting)),
+                _ => Err(wrong(key, at, value.to_string(), &format!("{least} to {most}"))),
+            }
+        };
+        let many = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
+        let (limits, retention) = (file.limits, file.retention);
+        if let Some(ms) = number("limits.lock_wait_ms", limits.lock_wait_ms, 1, 60_000)? {
+            self.lock_wait = Duration::from_millis(ms.into());
         }
-        if let Some(kept) = file.limits.history_kept {
-            let (at, kept) = (kept.span().start, kept.into_inner());
-            self.history_kept = match usize::try_from(kept) {
-                Ok(fitting @ 1..=1_000) => fitting,
-                _ => return Err(wrong("limits.history_kept", at, kept.to_string(), "1 to 1000")),
-            };
+        if let Some(kept) = number("limits.history_kept", limits.history_kept, 1, 1_000)? {
+            self.history_kept = many(kept);
+        }
+        if let Some(days) = number("retention.set_aside_days", retention.set_aside_days, 0, 36_500)? {
+            self.set_aside_days = days;
+        }
+        if let Some(days) = number("retention.replay_days", retention.replay_days, 0, 36_500)? {
+            self.replay_days = days;
+        }
+        if let Some(days) = number("retention.artifact_days", retention.artifact_days, 0, 36_500)? {
+            self.artifact_days = days;
+        }
+        if let Some(files) = number("retention.timeline_files", retention.timeline_files, 0, 10_000)? {
+            self.timeline_files = many(files);
         }
         Ok(())
     }
@@ -164,6 +215,8 @@ struct Settings {
     server: Server,
     #[serde(default)]
     limits: Limits,
+    #[serde(default)]
+    retention: Retention,
 }
 
 #[derive(Default, Deserialize)]
@@ -177,6 +230,15 @@ struct Server {
 struct Limits {
     lock_wait_ms: Option<Spanned<i64>>,
     history_kept: Option<Spanned<i64>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Retention {
+    set_aside_days: Option<Spanned<i64>>,
+    replay_days: Option<Spanned<i64>>,
+    artifact_days: Option<Spanned<i64>>,
+    timeline_files: Option<Spanned<i64>>,
 }
 
 fn too_large(bytes: u64) -> String {

@@ -134,7 +134,7 @@ pub fn identify(
 }
 
 /// A free text that names something, from the flag or the variable `from`.
-fn label(from: &str, value: String) -> Result<String, IdentityError> {
+pub(crate) fn label(from: &str, value: String) -> Result<String, IdentityError> {
     let length = value.chars().count();
     if (1..=LONGEST_LABEL).contains(&length) && !value.contains(char::is_control) {
         return Ok(value);

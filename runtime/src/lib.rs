@@ -45,12 +45,15 @@ pub mod config;
 pub mod context;
 mod handlers;
 pub mod identity;
+pub mod ids;
 mod json;
 pub mod mcp;
 mod patient;
 pub mod project;
 pub mod projection;
 pub mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod todo;
 mod turns;
 

@@ -15,6 +15,7 @@ use devloop_core::sandbox::{FsError, ProjectDir, Sandbox};
 use devloop_core::store::{Clock, Replay, Store, StoreError, SystemClock};
 
 use crate::config::{Config, ConfigError};
+use crate::ids::{Ids, UniqueIds};
 
 /// What went wrong inside a call, for whoever watches the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,7 @@ pub struct Project {
     pub(crate) broker: Broker,
     pub(crate) journal: EventJournal,
     pub(crate) controller: Arc<dyn LoopController>,
+    pub(crate) ids: Arc<dyn Ids>,
     replays: Mutex<BTreeMap<String, Arc<Replay>>>,
 }
 
@@ -149,6 +151,7 @@ impl Project {
             clock,
             broker,
             controller: Arc::new(NoController),
+            ids: Arc::new(UniqueIds),
             replays: Mutex::default(),
         }
     }
@@ -159,6 +162,13 @@ impl Project {
         self.journal = journal(&self.dir, &clock, &self.broker);
         self.clock = clock;
         self.replays = Mutex::default();
+        self
+    }
+
+    /// Replaces where the ids of errors come from.
+    #[must_use]
+    pub fn with_ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
         self
     }
 
@@ -206,6 +216,11 @@ impl Project {
             let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
             Err(format!("it panicked: {}", said.unwrap_or("without a word")))
         })
+    }
+
+    /// The store of what belongs to the machinery.
+    pub(crate) fn machinery(&self) -> Store {
+        machinery(&self.dir, &self.clock)
     }
 
     /// The settings in force.

@@ -19,7 +19,6 @@ use devloop_core::store::Store;
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
 use crate::call::{CallOutcome, CallRequest, ToolService};
 use crate::context::{Context, MayBlock, Parts, publish};
@@ -94,6 +93,22 @@ impl Session {
         }
     }
 
+    /// The session's tool of a name or an alias.
+    #[cfg(feature = "testing")]
+    pub(crate) fn find(&self, name: &str) -> Option<&'static Tool> {
+        self.inner.registry.get(name).map(CompiledTool::tool)
+    }
+
+    /// Whether `tool` may write a path in this session.
+    #[cfg(feature = "testing")]
+    pub(crate) fn may_write(&self, tool: &'static Tool, path: &str) -> bool {
+        let allowed = |path: &RelPath| {
+            self.sandbox(tool)
+                .is_ok_and(|sandbox| sandbox.check_write(path).is_ok())
+        };
+        RelPath::parse(path).is_ok_and(|path| allowed(&path))
+    }
+
     /// `None` when the caller cancelled before it was this call's turn.
     async fn run(&self, compiled: &CompiledTool, request: CallRequest) -> Option<Result<Value, ErasedRefusal>> {
         let (tool, cancel) = (compiled.tool(), request.cancel.clone());
@@ -127,12 +142,13 @@ impl Session {
     fn prepare(
         &self,
         compiled: &CompiledTool,
-        request: CallRequest,
+        mut request: CallRequest,
         place: &Place,
     ) -> Result<(Context, AnyInput), ErasedRefusal> {
         let tool = compiled.tool();
         let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
-        let built = compiled.build(request.arguments).map_err(|error| match error {
+        let arguments = std::mem::take(&mut request.arguments);
+        let built = compiled.build(arguments).map_err(|error| match error {
             BuildError::Invalid(error) => ErasedRefusal::Tool(error.into()),
             BuildError::Internal(error) => internal(error),
         })?;
@@ -141,18 +157,29 @@ impl Session {
         let input = AnyInput::parse(tool, built.input()).map_err(|error| {
             ErasedRefusal::Tool(ToolError::validation("", format!("the input cannot be read: {error}")))
         })?;
+        let may_block = matches!(place, Place::Desk(_)).then_some(MayBlock);
+        let context = self.context(tool, request, may_block).map_err(internal)?;
+        Ok((context, input))
+    }
+
+    /// What the handler of `tool` gets for a call.
+    pub(crate) fn context(
+        &self,
+        tool: &'static Tool,
+        request: CallRequest,
+        may_block: Option<MayBlock>,
+    ) -> Result<Context, InternalError> {
         let project = Arc::clone(&self.inner.project);
-        let context = Context::new(Parts {
-            store: Store::new(self.sandbox(tool).map_err(internal)?, Arc::clone(&project.clock)),
+        Ok(Context::new(Parts {
+            store: Store::new(self.sandbox(tool)?, Arc::clone(&project.clock)),
             project,
             identity: Arc::clone(&self.inner.identity),
             tool,
             tool_use_id: request.tool_use_id,
             cancel: request.cancel,
             progress: request.progress,
-            may_block: matches!(place, Place::Desk(_)).then_some(MayBlock),
-        });
-        Ok((context, input))
+            may_block,
+        }))
     }
 
     /// What the caller is told; an error when it is internal and others must be told as well.
@@ -212,7 +239,7 @@ impl Session {
             agent: self.inner.agent.name.to_owned(),
             tool: tool.name.to_owned(),
             call_id: self.inner.identity.call_id.clone(),
-            error_id: format!("err-{}", Uuid::now_v7()),
+            error_id: format!("err-{}", self.inner.project.ids.next()),
             chain: error.chain(),
         };
         tracing::error!(

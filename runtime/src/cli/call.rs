@@ -12,8 +12,8 @@ use super::output::Printer;
 use super::target::Target;
 use super::{Exit, target};
 use crate::call::{CallOutcome, CallRequest, ToolService};
-use crate::json;
 use crate::session::Session;
+use crate::{identity, json};
 
 /// Arguments of `devloop call`.
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,9 @@ pub(super) struct Args {
     /// The input: JSON, `@FILE`, or `-` for standard input.
     #[arg(long, default_value = "{}", value_name = "JSON|@FILE|-")]
     input: String,
+    /// Names this one call: a tool that creates something does it once for each name. Default: a new one.
+    #[arg(long, value_name = "ID")]
+    tool_use_id: Option<String>,
 }
 
 pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
@@ -37,7 +40,8 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
     let _log = Log::start(Delivery::Direct);
     match prepare(&args) {
         Ok((session, arguments)) => {
-            let outcome = match call(&session, args.tool, arguments) {
+            let tool_use_id = args.tool_use_id.unwrap_or_else(|| format!("cli-{}", Uuid::now_v7()));
+            let outcome = match call(&session, args.tool, arguments, tool_use_id) {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     printer.error(format_args!("cannot start the runtime: {error}"));
@@ -73,6 +77,9 @@ fn prepare(args: &Args) -> Result<(Session, Map<String, Value>), Unprepared> {
             agent.tools.join(", ")
         )));
     }
+    if let Some(id) = &args.tool_use_id {
+        identity::label("--tool-use-id", id.clone()).map_err(|error| Unprepared::Usage(error.to_string()))?;
+    }
     let session = args.target.session().map_err(Unprepared::Usage)?;
     let text = read_input(&args.input)?;
     // Some editors begin every file with a byte order mark.
@@ -102,12 +109,17 @@ fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
     }
 }
 
-fn call(session: &Session, tool: String, arguments: Map<String, Value>) -> io::Result<CallOutcome> {
+fn call(
+    session: &Session,
+    tool: String,
+    arguments: Map<String, Value>,
+    tool_use_id: String,
+) -> io::Result<CallOutcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     Ok(runtime.block_on(session.call(CallRequest {
         tool,
         arguments,
-        tool_use_id: format!("cli-{}", Uuid::now_v7()),
+        tool_use_id,
         cancel: CancellationToken::new(),
         progress: None,
     })))

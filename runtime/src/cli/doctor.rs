@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_contract::glob::Pattern;
-use devloop_core::sandbox::{EntryKind, FsError, ProjectDir, RelPath, Sandbox};
+use devloop_core::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
 use devloop_core::store::{Store, StoreError, SystemClock};
 use rustix::io::Errno;
 
 use super::Exit;
 use super::output::{BAD, FAINT, GOOD, Printer, counted};
+use super::target::{INIT, Uninitialised, is_initialised};
 use crate::config::Config;
 
 /// Arguments of `devloop doctor`.
@@ -78,7 +79,10 @@ fn examine(path: &Path) -> Vec<Finding> {
             .map(|config| format!("server `{}`, lock wait {:?}", config.server_name, config.lock_wait))
             .map_err(|error| error.to_string()),
     );
-    let initialised = is_initialised(&dir);
+    let initialised = is_initialised(&dir).map_err(|error| match error {
+        Uninitialised::Unseen(error) => told(&error),
+        told => told.to_string(),
+    });
     let usable = initialised.is_ok();
     found("directory", initialised.map(|()| dir.path().display().to_string()));
     found("paths", Ok(dir.resolution().to_string()));
@@ -88,22 +92,6 @@ fn examine(path: &Path) -> Vec<Finding> {
         found("locks", lock_and_remove(&dir));
     }
     findings
-}
-
-const INIT: &str = "`devloop init DIR` makes a directory a project";
-
-/// Whether `agent-state` is there and can hold what the tools keep.
-fn is_initialised(dir: &Arc<ProjectDir>) -> Result<(), String> {
-    let sandbox = Sandbox::new(Arc::clone(dir), "doctor", Vec::new());
-    let path = RelPath::parse("agent-state").map_err(|problem| problem.to_string())?;
-    let place = dir.path().display();
-    match sandbox.metadata(&path).map_err(|error| told(&error))? {
-        Some(found) if found.kind == EntryKind::Directory => Ok(()),
-        Some(_) => Err(format!(
-            "{place}/agent-state is no directory of its own, and tools follow no link: put a directory in its place"
-        )),
-        None => Err(format!("{place} has no agent-state and is no project yet; {INIT}")),
-    }
 }
 
 /// Writes a file as the store does, with every sync, and removes it.

@@ -7,6 +7,7 @@ mod agents;
 mod call;
 mod completions;
 mod doctor;
+mod gc;
 mod init;
 mod log;
 mod output;
@@ -78,6 +79,8 @@ enum Command {
     Init(init::Args),
     /// Check what this machine and a project directory offer.
     Doctor(doctor::Args),
+    /// Remove what a project no longer needs; shows it first.
+    Gc(gc::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -103,6 +106,7 @@ pub fn main() -> Exit {
         Command::Verify(args) => verify::run(&args, &mut printer),
         Command::Init(args) => init::run(&args, &mut printer),
         Command::Doctor(args) => doctor::run(&args, &mut printer),
+        Command::Gc(args) => gc::run(&args, &mut printer),
         Command::Completions(args) => completions::run(&args, &mut printer),
     };
     printer.finish(exit)

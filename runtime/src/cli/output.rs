@@ -101,6 +101,25 @@ pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// `512 B`, `12.3 KiB`, `4.0 MiB`.
+pub(super) fn bytes(count: u64) -> String {
+    if count < 1024 {
+        return format!("{count} B");
+    }
+    // In tenths, rounded half up.
+    let (unit, size) = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1_u64 << 40),
+    ]
+    .into_iter()
+    .rfind(|(_, size)| count >= *size)
+    .unwrap_or(("KiB", 1 << 10));
+    let tenths = (u128::from(count) * 10 + u128::from(size) / 2) / u128::from(size);
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
 /// Rows with columns padded to equal width; the last column is not padded.
 pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let mut widths = [0; N];
@@ -126,6 +145,12 @@ pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn sizes_are_short_and_rounded() {
+        let texts = [0, 1023, 1024, 1_075_000, 5 << 40].map(super::bytes);
+        assert_eq!(texts, ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "5.0 TiB"]);
+    }
+
     #[test]
     fn columns_line_up_and_lines_have_no_trailing_blanks() {
         let rows = [["a", "bb", "c"].map(str::to_owned), ["ααα", "b", ""].map(str::to_owned)];

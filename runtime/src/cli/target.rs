@@ -2,10 +2,12 @@
 //!
 //! Answers for finding them and for texts that name the nearest right thing. Leaves out what is done with them.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use devloop_contract::{Agent, Tool};
+use devloop_core::sandbox::{EntryKind, FsError, ProjectDir, RelPath, Sandbox};
 use devloop_core::text::nearest;
 use devloop_generated::{self as generated, AgentId};
 
@@ -60,6 +62,52 @@ impl Target {
             session_id: self.session_id.clone(),
         }
     }
+}
+
+/// What makes a directory a project.
+pub(super) const INIT: &str = "`devloop init DIR` makes a directory a project";
+
+/// Why a directory is no project.
+#[derive(Debug)]
+pub(super) enum Uninitialised {
+    /// There is no `agent-state`.
+    Missing(PathBuf),
+    /// It is a link or no directory.
+    Odd(PathBuf),
+    /// It cannot be looked at.
+    Unseen(FsError),
+}
+
+impl fmt::Display for Uninitialised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(dir) => write!(f, "{} has no agent-state and is no project yet; {INIT}", dir.display()),
+            Self::Odd(dir) => write!(
+                f,
+                "{}/agent-state is no directory of its own, and tools follow no link: put a directory in its place",
+                dir.display()
+            ),
+            Self::Unseen(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Whether `agent-state` is there and can hold what the tools keep.
+pub(super) fn is_initialised(dir: &Arc<ProjectDir>) -> Result<(), Uninitialised> {
+    let sandbox = Sandbox::new(Arc::clone(dir), "devloop", Vec::new());
+    let path = RelPath::parse("agent-state").expect("a constant path that keeps every rule");
+    match sandbox.metadata(&path).map_err(Uninitialised::Unseen)? {
+        Some(found) if found.kind == EntryKind::Directory => Ok(()),
+        Some(_) => Err(Uninitialised::Odd(dir.path().to_owned())),
+        None => Err(Uninitialised::Missing(dir.path().to_owned())),
+    }
+}
+
+/// The project at a directory that is one.
+pub(super) fn existing_project(dir: &Path) -> Result<Project, String> {
+    let project = Project::open(dir).map_err(|error| error.to_string())?;
+    is_initialised(&project.dir).map_err(|error| error.to_string())?;
+    Ok(project)
 }
 
 /// The agent with a short name or an id.

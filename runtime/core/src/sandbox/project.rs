@@ -250,6 +250,29 @@ impl ProjectDir {
         Ok(Some(entries))
     }
 
+    /// The temporary files that crashes left behind in a directory, with their sizes. Costs what [`list`](Self::list)
+    /// costs.
+    pub(crate) fn left_behind(&self, dir: Option<&RelPath>, now: Timestamp) -> Result<Vec<(String, u64)>, FsError> {
+        let fd = match self.open_dir(dir.map(RelPath::as_str)) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(Vec::new()),
+            Err(error) => {
+                return Err(match dir {
+                    Some(dir) => self.explain("list", dir, error),
+                    None => FsError::io("list", ".", error),
+                });
+            }
+        };
+        let entries = Dir::read_from(&fd).map_err(|error| FsError::io("list", dir.map_or(".", RelPath::as_str), error))?;
+        let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned()));
+        let left = names.filter(|name| is_left_behind(fd.as_fd(), name, now));
+        let measured = left.filter_map(|name| {
+            let stat = rustix::fs::statat(&fd, &*name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some((name, size_of(&stat)))
+        });
+        Ok(measured.collect())
+    }
+
     /// What lies at a path; `None` when nothing does. A link at the end is described, not followed. 2 system calls.
     pub(crate) fn metadata(&self, path: &RelPath) -> Result<Option<Metadata>, FsError> {
         let stat = self

@@ -66,6 +66,26 @@ pub fn stamp(time: Timestamp) -> String {
     iso(time).chars().filter(|c| !matches!(c, '-' | ':' | '.')).collect()
 }
 
+/// The time of which a text is the [`stamp`]; `None` for any other text.
+pub fn time_of_stamp(text: &str) -> Option<Timestamp> {
+    let bytes = text.as_bytes();
+    let has_form = bytes.len() == 19
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 => *byte == b'T',
+            18 => *byte == b'Z',
+            _ => byte.is_ascii_digit(),
+        });
+    if !has_form {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| text[range].parse::<i16>().ok();
+    let small = |range| number(range).and_then(|number| i8::try_from(number).ok());
+    let date = jiff::civil::Date::new(number(0..4)?, small(4..6)?, small(6..8)?).ok()?;
+    let nanoseconds = i32::from(number(15..18)?) * 1_000_000;
+    let time = jiff::civil::Time::new(small(9..11)?, small(11..13)?, small(13..15)?, nanoseconds).ok()?;
+    TimeZone::UTC.to_timestamp(date.to_datetime(time)).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +95,10 @@ mod tests {
         let time: Timestamp = "2026-11-30T10:15:00.0239Z".parse().unwrap();
         assert_eq!(iso(time), "2026-11-30T10:15:00.023Z");
         assert_eq!(stamp(time), "20261130T101500023Z");
+        assert_eq!(time_of_stamp("20261130T101500023Z").map(iso), Some(iso(time)));
+        for text in ["20261130T101500023", "20261330T101500023Z", "20261130T101500é23Z", "2026-1130T10150023Z", ""] {
+            assert_eq!(time_of_stamp(text), None, "{text}");
+        }
         assert_eq!(
             iso("1999-01-02T03:04:05+02:00".parse().unwrap()),
             "1999-01-02T01:04:05.000Z"

@@ -11,6 +11,7 @@ pub mod clock;
 mod error;
 pub mod journal;
 pub mod lock;
+pub mod place;
 pub mod replay;
 pub mod state;
 #[cfg(test)]
@@ -128,7 +129,7 @@ impl Store {
         self.sandbox.agent()
     }
 
-    fn project(&self) -> &ProjectDir {
+    pub(crate) fn project(&self) -> &ProjectDir {
         self.sandbox.project()
     }
 

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::error::StoreError;
 use super::journal::Journal;
+use super::place::{REPLAY, replay_lock};
 use super::{Store, clock};
 use crate::digest;
 use crate::sandbox::{Durability, FsError, RelPath};
@@ -127,12 +128,12 @@ impl Replay {
     /// # Errors
     /// A name that no file can have.
     pub fn new(store: Store, agent: &str) -> Result<Self, StoreError> {
-        let path = RelPath::parse(&format!("agent-state/.replay/{agent}.ndjson")).map_err(|problem| FsError::Io {
+        let path = RelPath::parse(&format!("{REPLAY}/{agent}.ndjson")).map_err(|problem| FsError::Io {
             op: "know calls again for",
             path: agent.to_owned(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidInput, problem),
         })?;
-        let journal = Journal::new(store.clone(), path, format!("replay-{agent}"), Durability::Cached);
+        let journal = Journal::new(store.clone(), path, replay_lock(agent), Durability::Cached);
         Ok(Self {
             journal,
             store,
@@ -189,6 +190,10 @@ impl Replay {
             hint,
         };
         let begun = self.journal.append(&record, WAIT)?;
+        if begun <= known.read {
+            // The file is a new one: the old was removed for its age.
+            *known = Known::default();
+        }
         Ok(Begun::New(Ticket { replay: self, begun }))
     }
 
@@ -435,6 +440,20 @@ mod tests {
             make(&replay(&store), &key("b"), "x", &json!(4)).unwrap(),
             (json!(3), true)
         );
+    }
+
+    #[test]
+    fn a_file_that_was_removed_begins_anew() {
+        let Place { dir, store } = place();
+        let (here, there) = (replay(&store), replay(&store));
+        for name in ["a", "b", "c"] {
+            make(&here, &key(name), "x", &json!(1)).unwrap();
+        }
+        fs::remove_file(dir.path().join("agent-state/.replay/pm.ndjson")).unwrap();
+        make(&there, &key("d"), "x", &json!(1)).unwrap();
+        assert!(!make(&here, &key("e"), "x", &json!(2)).unwrap().1);
+        assert_eq!(make(&here, &key("e"), "x", &json!(3)).unwrap(), (json!(2), true));
+        assert_eq!(make(&here, &key("d"), "x", &json!(3)).unwrap(), (json!(1), true));
     }
 
     #[test]

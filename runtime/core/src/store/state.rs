@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use super::Store;
 use super::clock;
 use super::error::StoreError;
+use super::place::{HISTORY, SET_ASIDE};
 use crate::sandbox::{Durability, EntryKind, FsError, RelPath};
 
 /// The largest state file that is read.
@@ -178,7 +179,7 @@ fn format_number<T: StateFile>(value: &Value) -> Result<u32, Unusable> {
 /// Moves a broken file out of the way, so that the next write starts afresh and nothing is lost.
 fn set_aside(store: &Store, path: &RelPath, problem: String) -> Result<CommonFailure, FsError> {
     store.sandbox().check_write(path)?;
-    let base = format!("{path}.corrupt-{}", clock::stamp(store.clock().now()));
+    let base = format!("{path}{SET_ASIDE}{}", clock::stamp(store.clock().now()));
     let mut attempt = 1;
     loop {
         // Two may be set aside within one millisecond.
@@ -264,5 +265,5 @@ pub(super) fn keep_in_history(store: &Store, name: &str, bytes: &[u8]) -> Result
 }
 
 fn history_dir() -> RelPath {
-    RelPath::parse("agent-state/history").expect("a constant path that keeps every rule")
+    RelPath::parse(HISTORY).expect("a constant path that keeps every rule")
 }
