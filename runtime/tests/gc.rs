@@ -146,5 +146,7 @@ fn what_is_no_project_is_left_alone() {
         "{refused:?}"
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    assert_eq!(gc(Path::new("/nonexistent"), &[]).status.code(), Some(USAGE));
+    let missing = gc(Path::new("/nonexistent"), &[]);
+    assert_eq!(missing.status.code(), Some(USAGE));
+    assert!(text(&missing.stderr).contains("`devloop init DIR`"), "{missing:?}");
 }

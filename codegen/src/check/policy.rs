@@ -1,4 +1,4 @@
-//! The policy proof: what a tool writes is allowed to every agent that is granted it.
+//! The policy proof: what a tool reads and writes is allowed to every agent that is granted it.
 //!
 //! Decided for all paths at once, by the automata of the pattern language, with the same binding of variables as at run
 //! time. Leaves out what depends on a call: the sandbox looks at every single path.
@@ -49,12 +49,14 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
     }
 }
 
-/// What one agent may write.
+/// What one agent may read and write.
 struct Prover<'a> {
     agent: &'a AgentFile,
     doc: Doc<'a>,
     state_key: String,
     write_allow: Vec<Pattern>,
+    /// Nothing when it is unclear.
+    read_allow: Option<Vec<Pattern>>,
 }
 
 impl<'a> Prover<'a> {
@@ -76,13 +78,15 @@ impl<'a> Prover<'a> {
             doc,
             state_key,
             write_allow: Vec::new(),
+            read_allow: None,
         };
-        prover.write_allow = spec
-            .sandbox
-            .write_allow
-            .iter()
-            .filter_map(|text| prover.bound(text))
-            .collect();
+        let bound = |texts: &[String]| texts.iter().filter_map(|text| prover.bound(text)).collect();
+        let everything = || vec!["**".to_owned()];
+        let read_allow = report
+            .is_sound(doc, "/sandbox/read_allow")
+            .then(|| bound(&spec.sandbox.read_allow.clone().unwrap_or_else(everything)));
+        prover.write_allow = bound(&spec.sandbox.write_allow);
+        prover.read_allow = read_allow;
         Some(prover)
     }
 
@@ -144,6 +148,7 @@ impl<'a> Prover<'a> {
         if self.lacks_site(pointer, name, tool, report) {
             return;
         }
+        self.reads(pointer, name, tool, report);
         for (index, entry) in tool.file.spec.effects.writes.iter().enumerate() {
             let at = write_pointer(index, entry);
             let (text, only) = match entry {
@@ -162,11 +167,7 @@ impl<'a> Prover<'a> {
                 continue;
             };
             let place = spot(&tool.file.path, tool.file.tree.value_place(&at));
-            let example = if witness.starts_with('(') {
-                witness
-            } else {
-                format!("for example `{witness}`")
-            };
+            let example = shown(witness);
             let message = format!(
                 "`{name}` writes `{text}` ({place}), which `{}` may not write: {example}",
                 spec.name
@@ -176,5 +177,35 @@ impl<'a> Prover<'a> {
             );
             report.value(self.doc, pointer, message, help);
         }
+    }
+    fn reads(&self, pointer: &str, name: &str, tool: &ToolFile, report: &mut Report) {
+        let Some(allowed) = &self.read_allow else { return };
+        for (index, text) in tool.file.spec.effects.reads.iter().enumerate() {
+            let at = format!("/effects/reads/{index}");
+            if !report.is_sound(tool.file.doc(), &at) {
+                continue;
+            }
+            let Some(pattern) = self.bound(text) else { continue };
+            let Err(witness) = covered_by(&pattern, allowed) else {
+                continue;
+            };
+            let place = spot(&tool.file.path, tool.file.tree.value_place(&at));
+            let example = shown(witness);
+            let message = format!(
+                "`{name}` reads `{text}` ({place}), which `{}` may not read: {example}",
+                self.agent.file.spec.name
+            );
+            let help = format!("allow `{pattern}` under `sandbox.read_allow`, or take the grant away");
+            report.value(self.doc, pointer, message, help);
+        }
+    }
+}
+
+/// A path that shows it, or why there is none to show.
+fn shown(witness: String) -> String {
+    if witness.starts_with('(') {
+        witness
+    } else {
+        format!("for example `{witness}`")
     }
 }

@@ -17,8 +17,6 @@ mod target;
 mod tools;
 mod verify;
 
-use std::sync::Arc;
-
 use clap::{Parser, Subcommand};
 
 use output::Printer;
@@ -95,7 +93,6 @@ pub fn main() -> Exit {
             return if error.print().is_ok() { exit } else { Exit::System };
         }
     };
-    survive_the_file_size_limit();
     let mut printer = Printer::new();
     let exit = match cli.command {
         Command::Tools(args) => tools::run(&args, &mut printer),
@@ -110,16 +107,6 @@ pub fn main() -> Exit {
         Command::Completions(args) => completions::run(&args, &mut printer),
     };
     printer.finish(exit)
-}
-
-/// Makes a write beyond the limit for files (`ulimit -f`) an error that is told, like that of a full disk; the signal for
-/// it would end the process in the middle of a call.
-fn survive_the_file_size_limit() {
-    let signal = rustix::process::Signal::XFSZ.as_raw();
-    // The flag is of no interest: that somebody catches the signal is all it takes.
-    if let Err(error) = signal_hook::flag::register(signal, Arc::default()) {
-        tracing::debug!(%error, "the signal for too large files cannot be caught");
-    }
 }
 
 /// The command line as clap sees it, for completions.

@@ -3,6 +3,7 @@
 //! Answers for finding them and for texts that name the nearest right thing. Leaves out what is done with them.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use devloop_core::text::nearest;
 use devloop_generated::{self as generated, AgentId};
 
 use crate::identity::{Given, SESSION_VARIABLE, identify};
-use crate::project::Project;
+use crate::project::{OpenError, Project};
 use crate::session::Session;
 
 /// The agent and project that a command works for.
@@ -45,7 +46,7 @@ impl Target {
     /// The session that the arguments name.
     pub(super) fn session(&self) -> Result<Session, String> {
         let agent = agent(&self.agent)?;
-        let project = Project::open(&self.project_dir).map_err(|error| error.to_string())?;
+        let project = open(&self.project_dir)?;
         let client_session = std::env::var(SESSION_VARIABLE).ok().filter(|id| !id.is_empty());
         // The path as given: where it leads over links, it may say more than the real one.
         let dir = std::path::absolute(&self.project_dir).unwrap_or_else(|_| project.path().to_owned());
@@ -103,9 +104,18 @@ pub(super) fn is_initialised(dir: &Arc<ProjectDir>) -> Result<(), Uninitialised>
     }
 }
 
+fn open(dir: &Path) -> Result<Project, String> {
+    Project::open(dir).map_err(|error| match &error {
+        OpenError::Dir(FsError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            format!("{error}; {INIT}")
+        }
+        _ => error.to_string(),
+    })
+}
+
 /// The project at a directory that is one.
 pub(super) fn existing_project(dir: &Path) -> Result<Project, String> {
-    let project = Project::open(dir).map_err(|error| error.to_string())?;
+    let project = open(dir)?;
     is_initialised(&project.dir).map_err(|error| error.to_string())?;
     Ok(project)
 }

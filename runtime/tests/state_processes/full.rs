@@ -99,7 +99,7 @@ fn a_file_beyond_the_limit_is_an_error_and_no_end_of_the_program() {
     begin(dir.path());
     // 8 blocks of 512 or of 1,024 bytes, as the shell counts: enough for what is there, too little for what comes.
     let limited = ["sh", "-c", "ulimit -f 8 && exec \"$0\" \"$@\""];
-    fails_and_leaves_all_as_it_was(&limited, dir.path(), "too large");
+    fails_and_leaves_all_as_it_was(&limited, dir.path(), "RLIMIT_FSIZE");
     succeeds_again(dir.path());
 }
 

@@ -159,7 +159,7 @@ impl EventJournal {
             name: name.to_owned(),
             payload,
         };
-        let kept = self.journal.append(&event, WAIT);
+        let kept = self.journal.append(&event, WAIT).map(|appended| appended.seq);
         if let Ok(seq) = kept {
             event.seq = seq;
         }
@@ -172,11 +172,13 @@ impl EventJournal {
     /// # Errors
     /// A refused path or an error of the system.
     pub fn read_from(&self, from: u64) -> Result<Vec<EventRecord>, StoreError> {
-        let records = self.journal.read_from(from)?;
-        Ok(records
-            .into_iter()
-            .filter_map(|record| serde_json::from_value(Value::Object(record)).ok())
-            .collect())
+        let records = self.journal.read_from(from);
+        records
+            .filter_map(|record| match record {
+                Ok(record) => serde_json::from_value(Value::Object(record.fields)).ok().map(Ok),
+                Err(error) => Some(Err(error)),
+            })
+            .collect()
     }
 }
 

@@ -110,11 +110,17 @@ mod tests {
         let later = now + SignedDuration::from_hours(2);
         let found = find(root.path(), later, SignedDuration::from_hours(1)).unwrap();
         let paths: Vec<&str> = found.iter().map(|candidate| &*candidate.path).collect();
-        assert_eq!(paths, [session(&old).to_str().unwrap(), session(&other).to_str().unwrap()]);
+        assert_eq!(
+            paths,
+            [session(&old).to_str().unwrap(), session(&other).to_str().unwrap()]
+        );
         assert_eq!(found[0].bytes, 5);
         remove(&found[0]).unwrap();
         remove(&found[0]).unwrap();
         assert!(!session(&old).exists() && session(&other).exists());
-        assert_eq!(find(&root.path().join("nowhere"), later, SignedDuration::ZERO).unwrap(), []);
+        assert_eq!(
+            find(&root.path().join("nowhere"), later, SignedDuration::ZERO).unwrap(),
+            []
+        );
     }
 }

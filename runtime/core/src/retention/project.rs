@@ -59,7 +59,10 @@ pub fn remove(store: &Store, candidate: &Candidate) -> Result<bool, StoreError> 
         Why::Replay => {
             let agent = path.file_name().split('.').next().unwrap_or_default();
             let lock = store.lock(&place::replay_lock(agent), std::time::Duration::from_secs(1))?;
-            let unchanged = store.project().metadata(&path)?.is_some_and(|found| found.bytes == candidate.bytes);
+            let unchanged = store
+                .project()
+                .metadata(&path)?
+                .is_some_and(|found| found.bytes == candidate.bytes);
             if !unchanged {
                 return Ok(false);
             }
@@ -148,7 +151,11 @@ impl Walk<'_> {
     fn is_old(&self, why: Why, path: &RelPath, found: Metadata) -> bool {
         // Being set aside does not change a file's time, but its name says it.
         let since = place::set_aside(path.as_str()).map_or(found.modified, |(_, time)| time);
-        let age = if why == Why::Replay { self.policy.replay } else { self.policy.set_aside };
+        let age = if why == Why::Replay {
+            self.policy.replay
+        } else {
+            self.policy.set_aside
+        };
         self.now.duration_since(since) > age
     }
 
@@ -210,7 +217,12 @@ mod tests {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "12345").unwrap();
         let time = SystemTime::try_from(now).unwrap() - Duration::from_secs(days * DAY + 1);
-        File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
     }
 
     fn paths(found: &Leftovers, why: Why) -> Vec<&str> {
@@ -223,7 +235,10 @@ mod tests {
         let Place { dir, store } = place();
         let at = |path: &str, days| put(dir.path(), path, days);
         for day in 1..=4 {
-            at(&format!("agent-state/history/pm-todo.2026110{day}T101500123Z.json"), 500);
+            at(
+                &format!("agent-state/history/pm-todo.2026110{day}T101500123Z.json"),
+                500,
+            );
         }
         at("agent-state/history/coder.a-todo.20261101T101500123Z.json", 500);
         at("agent-state/history/notes.json", 500);
@@ -278,8 +293,11 @@ mod tests {
         put(outside.path(), "pm.ndjson", 100);
         fs::create_dir_all(dir.path().join("agent-state/.replay")).unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("agent-state/history")).unwrap();
-        std::os::unix::fs::symlink(outside.path().join("pm.ndjson"), dir.path().join("agent-state/.replay/pm.ndjson"))
-            .unwrap();
+        std::os::unix::fs::symlink(
+            outside.path().join("pm.ndjson"),
+            dir.path().join("agent-state/.replay/pm.ndjson"),
+        )
+        .unwrap();
         assert_eq!(find(&store, &policy()).unwrap(), Leftovers::default());
     }
 

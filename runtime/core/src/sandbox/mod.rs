@@ -20,6 +20,7 @@ use devloop_contract::glob::Pattern;
 pub use error::FsError;
 pub use path::{LONGEST_PATH, LONGEST_SEGMENT, PathProblem, RelPath};
 pub use project::{Durability, Entry, EntryKind, Metadata, ProjectDir, Resolution};
+pub(crate) use project::{append_whole, refuse_beyond_limit};
 
 /// What no tool reads unless its agent's template says otherwise: version control and secrets. Matched on the path as
 /// written and in lower case.
@@ -216,7 +217,7 @@ impl Sandbox {
     }
 
     /// Appends to a file in one write, or not at all; makes it when it is missing. The caller holds the file's lock of
-    /// the store. 4 system calls, and an fdatasync when synced.
+    /// the store. 5 system calls, and an fdatasync when synced.
     ///
     /// # Errors
     /// Refused (also when the file has a second name), or an error of the system; then the file is as it was.

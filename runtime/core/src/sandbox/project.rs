@@ -180,6 +180,34 @@ impl ProjectDir {
     /// # Errors
     /// A link or something that is no file, too many bytes, or an error of the system.
     pub fn read(&self, path: &RelPath, limit: u64) -> Result<Option<Vec<u8>>, FsError> {
+        let Some((file, stat)) = self.open_regular(path)? else {
+            return Ok(None);
+        };
+        let too_large = |bytes| FsError::TooLarge {
+            path: path.to_string(),
+            bytes,
+            limit,
+        };
+        let size = size_of(&stat);
+        if size > limit {
+            return Err(too_large(size));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| FsError::io("read", path.as_str(), error))?;
+        // It may have grown since it was measured.
+        if bytes.len() as u64 > limit {
+            return Err(too_large(bytes.len() as u64));
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Opens a regular file for reading; `None` when nothing is there. It asks no patterns. 2 system calls.
+    pub(crate) fn open_read(&self, path: &RelPath) -> Result<Option<File>, FsError> {
+        Ok(self.open_regular(path)?.map(|(file, _)| file))
+    }
+
+    fn open_regular(&self, path: &RelPath) -> Result<Option<(File, Stat)>, FsError> {
         let fd = match self.open_file(path, OFlags::RDONLY) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
@@ -191,23 +219,7 @@ impl ProjectDir {
             }
         };
         let stat = regular("read", path, &fd)?;
-        let too_large = |bytes| FsError::TooLarge {
-            path: path.to_string(),
-            bytes,
-            limit,
-        };
-        let size = size_of(&stat);
-        if size > limit {
-            return Err(too_large(size));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        let read = File::from(fd).take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| FsError::io("read", path.as_str(), error))?;
-        // It may have grown since it was measured.
-        if bytes.len() as u64 > limit {
-            return Err(too_large(bytes.len() as u64));
-        }
-        Ok(Some(bytes))
+        Ok(Some((File::from(fd), stat)))
     }
 
     /// Lists a directory in the order of names, `None` for the project directory itself. Gives `None` when it does not
@@ -263,7 +275,8 @@ impl ProjectDir {
                 });
             }
         };
-        let entries = Dir::read_from(&fd).map_err(|error| FsError::io("list", dir.map_or(".", RelPath::as_str), error))?;
+        let entries =
+            Dir::read_from(&fd).map_err(|error| FsError::io("list", dir.map_or(".", RelPath::as_str), error))?;
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str().ok()?.to_owned()));
         let left = names.filter(|name| is_left_behind(fd.as_fd(), name, now));
         let measured = left.filter_map(|name| {
@@ -321,33 +334,30 @@ impl ProjectDir {
     }
 
     /// Appends in one write, or not at all: what a failed write left behind is cut off. The caller holds the lock of the
-    /// file, else that cut could take another writer's bytes. 4 system calls, and an fdatasync when synced.
+    /// file, else that cut could take another writer's bytes. 5 system calls, and an fdatasync when synced.
     pub(crate) fn append(&self, path: &RelPath, bytes: &[u8], durability: Durability) -> Result<(), FsError> {
         let file = self.open_for_update("append to", path, OFlags::WRONLY | OFlags::APPEND, durability)?;
         let before = size_of(&regular("append to", path, &file)?);
         let fail = |error: io::Error| FsError::io("append to", path.as_str(), error);
-        let written = loop {
-            match (&file).write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                written => break written,
-            }
-        };
-        let problem = match written {
-            Ok(count) if count == bytes.len() => None,
-            Ok(count) => Some(io::Error::new(
-                io::ErrorKind::WriteZero,
-                format!("only {count} of {} bytes were written", bytes.len()),
-            )),
-            Err(error) => Some(error),
-        };
-        if let Some(problem) = problem {
-            file.set_len(before).map_err(fail)?;
-            return Err(fail(problem));
-        }
+        append_whole(&file, before, bytes).map_err(fail)?;
         if durability == Durability::Synced {
             file.sync_data().map_err(fail)?;
         }
         Ok(())
+    }
+
+    /// Opens a file to read it and to append to it, makes it when it is missing; it is regular and has one link. 2 system
+    /// calls when it exists; a new one also costs an fsync of its directory when synced.
+    pub(crate) fn open_append(&self, path: &RelPath, durability: Durability) -> Result<File, FsError> {
+        self.open_for_update("append to", path, OFlags::RDWR | OFlags::APPEND, durability)
+    }
+
+    /// Makes the names in the directory of `path` durable. 2 system calls, one of them an fsync.
+    pub(crate) fn sync_dir_of(&self, path: &RelPath) -> Result<(), FsError> {
+        let (parent, _) = self
+            .open_parent(path)
+            .map_err(|error| self.explain("sync", path, error))?;
+        sync_dir("sync", path, &parent, Durability::Synced)
     }
 
     /// Opens a file of the machinery for reading and writing, makes it when it is missing; it is regular and has one
@@ -421,8 +431,8 @@ impl ProjectDir {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(parent, &temporary, flags, file_mode()).map_err(|error| fail(error.into()))?;
         let mut file = File::from(fd);
-        let placed = file
-            .write_all(bytes)
+        let placed = refuse_beyond_limit(bytes.len() as u64)
+            .and_then(|()| file.write_all(bytes))
             .and_then(|()| match durability {
                 Durability::Synced => file.sync_all(),
                 Durability::Cached => Ok(()),
@@ -631,6 +641,45 @@ impl ProjectDir {
         }
         // It has changed since. Whatever it was, it was refused.
         FsError::obstructed(path, LINK_SOMEWHERE)
+    }
+}
+
+/// Appends `bytes` to a file of `before` bytes in one write, or not at all. 2 system calls.
+pub(crate) fn append_whole(mut file: &File, before: u64, bytes: &[u8]) -> io::Result<()> {
+    refuse_beyond_limit(before.saturating_add(bytes.len() as u64))?;
+    let written = loop {
+        match file.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            written => break written,
+        }
+    };
+    let problem = match written {
+        Ok(count) if count == bytes.len() => return Ok(()),
+        Ok(count) => io::Error::new(
+            io::ErrorKind::StorageFull,
+            format!(
+                "only {count} of {} bytes could be written; make room on the file system",
+                bytes.len()
+            ),
+        ),
+        Err(error) => error,
+    };
+    file.set_len(before)?;
+    Err(problem)
+}
+
+/// Refuses to let a file grow beyond the limit of this process (`RLIMIT_FSIZE`): the kernel would send a signal that ends
+/// any program which is not prepared for it. 1 system call.
+pub(crate) fn refuse_beyond_limit(size: u64) -> io::Result<()> {
+    match rustix::process::getrlimit(rustix::process::Resource::Fsize).current {
+        Some(limit) if size > limit => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!(
+                "the file would have {size} bytes, and this process may write files of at most {limit} \
+                 (RLIMIT_FSIZE, `ulimit -f`)"
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -96,7 +96,13 @@ mod tests {
         assert_eq!(iso(time), "2026-11-30T10:15:00.023Z");
         assert_eq!(stamp(time), "20261130T101500023Z");
         assert_eq!(time_of_stamp("20261130T101500023Z").map(iso), Some(iso(time)));
-        for text in ["20261130T101500023", "20261330T101500023Z", "20261130T101500é23Z", "2026-1130T10150023Z", ""] {
+        for text in [
+            "20261130T101500023",
+            "20261330T101500023Z",
+            "20261130T101500é23Z",
+            "2026-1130T10150023Z",
+            "",
+        ] {
             assert_eq!(time_of_stamp(text), None, "{text}");
         }
         assert_eq!(

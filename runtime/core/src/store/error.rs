@@ -36,6 +36,17 @@ pub enum StoreError {
     },
     /// A value that cannot be written as JSON: a bug.
     Serialize(serde_json::Error),
+    /// A journal that was to be read without a gap has one, or a line that is no record.
+    Damaged {
+        /// The file.
+        path: String,
+        /// The line, from 1 on; 0 when it cannot be told.
+        line: u64,
+        /// Where the line begins in the file.
+        byte: u64,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 impl fmt::Display for StoreError {
@@ -54,6 +65,10 @@ impl fmt::Display for StoreError {
             ),
             Self::Unreadable { path, problem } => write!(f, "`{path}` cannot be read as a state file: {problem}"),
             Self::Serialize(error) => write!(f, "the value cannot be written as JSON: {error}"),
+            Self::Damaged { path, line, byte, what } => write!(
+                f,
+                "`{path}` is damaged at line {line} (byte {byte}): {what}; a person must mend it"
+            ),
         }
     }
 }
@@ -61,7 +76,9 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Common(_) | Self::Cancelled | Self::Newer { .. } | Self::Unreadable { .. } => None,
+            Self::Common(_) | Self::Cancelled | Self::Newer { .. } | Self::Unreadable { .. } | Self::Damaged { .. } => {
+                None
+            }
             Self::Fs(error) => error.source(),
             Self::Serialize(error) => Some(error),
         }
@@ -86,8 +103,8 @@ impl<F> From<StoreError> for Refusal<F> {
             StoreError::Common(failure) => Self::Common(failure),
             StoreError::Cancelled => Self::Tool(ToolError::Cancelled),
             StoreError::Fs(error) => error.into(),
-            // Nothing that the agent can mend: whoever runs the loop has two versions of devloop on one project.
-            error @ (StoreError::Newer { .. } | StoreError::Unreadable { .. }) => {
+            // Nothing that the agent can mend: a file is broken, or two versions of devloop work on one project.
+            error @ (StoreError::Newer { .. } | StoreError::Unreadable { .. } | StoreError::Damaged { .. }) => {
                 Self::Tool(ToolError::Internal(InternalError::bare(error.to_string())))
             }
             StoreError::Serialize(error) => Self::Tool(ToolError::Internal(InternalError::new(

@@ -22,7 +22,7 @@ use super::Store;
 use super::clock;
 use super::error::StoreError;
 use crate::process;
-use crate::sandbox::{FsError, RelPath};
+use crate::sandbox::{FsError, RelPath, refuse_beyond_limit};
 
 /// How long a call waits for a lock.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(5);
@@ -97,7 +97,7 @@ pub struct Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // A note that stayed would name this process while the next holder has not written its own yet, or cannot.
-        let _ = self.file.write_all_at(&BLANK, 0);
+        let _ = refuse_beyond_limit(NOTE_LENGTH as u64).and_then(|()| self.file.write_all_at(&BLANK, 0));
         // Closing lets go anyway.
         let _ = self.file.unlock();
     }
@@ -201,7 +201,7 @@ fn note(file: &File, me: &Holder) {
     let blanks = NOTE_LENGTH.saturating_sub(text.len() + 1);
     text.extend(std::iter::repeat_n(' ', blanks));
     text.push('\n');
-    if let Err(error) = file.write_all_at(text.as_bytes(), 0) {
+    if let Err(error) = refuse_beyond_limit(NOTE_LENGTH as u64).and_then(|()| file.write_all_at(text.as_bytes(), 0)) {
         tracing::warn!(%error, "the holder of a lock could not be noted");
     }
 }

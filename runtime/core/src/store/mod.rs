@@ -23,7 +23,7 @@ use std::time::Duration;
 
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::StoreError;
-pub use journal::Journal;
+pub use journal::{Appended, Journal};
 pub use lock::{DEFAULT_WAIT, Lock, Wait};
 pub use replay::Replay;
 pub use state::{Kept, StateFile};

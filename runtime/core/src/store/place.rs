@@ -72,7 +72,13 @@ mod tests {
         for name in [".corrupt-20261130T101500123Z", ".corrupt-20261130T101500123Z-2"] {
             assert_eq!(before_set_aside(&format!("{file}{name}")), Some(file), "{name}");
         }
-        for name in ["", ".corrupt-", ".corrupt-notes", ".corrupt-20261130T101500123Z-", ".corrupt-20261130T1015001234"] {
+        for name in [
+            "",
+            ".corrupt-",
+            ".corrupt-notes",
+            ".corrupt-20261130T101500123Z-",
+            ".corrupt-20261130T1015001234",
+        ] {
             assert_eq!(before_set_aside(&format!("{file}{name}")), None, "{name}");
         }
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::StoreError;
-use super::journal::Journal;
+use super::journal::{Follower, Journal, Keep, Record as Numbered, Rotation, Settings};
 use super::place::{REPLAY, replay_lock};
 use super::{Store, clock};
 use crate::digest;
@@ -88,8 +88,8 @@ pub struct Replay {
 /// What has been read.
 #[derive(Debug, Default)]
 struct Known {
-    /// Up to this number.
-    read: u64,
+    /// Reads on from where it was.
+    follower: Option<Follower>,
     begun: BTreeMap<u64, Entry>,
     newest: HashMap<Name, u64>,
 }
@@ -133,7 +133,16 @@ impl Replay {
             path: agent.to_owned(),
             source: std::io::Error::new(std::io::ErrorKind::InvalidInput, problem),
         })?;
-        let journal = Journal::new(store.clone(), path, replay_lock(agent), Durability::Cached);
+        let settings = Settings {
+            // Each file holds more calls than are known again.
+            rotation: Some(Rotation {
+                bytes: 32 * 1024 * 1024,
+                lines: 2 * KEPT as u64,
+                keep: Keep::Newest(1),
+            }),
+            ..Durability::Cached.into()
+        };
+        let journal = Journal::new(store.clone(), path, replay_lock(agent), settings);
         Ok(Self {
             journal,
             store,
@@ -145,8 +154,8 @@ impl Replay {
     /// was begun and never completed, `find` gets *its* hint and says what it answered, if its effect is there.
     ///
     /// Hold a lock that every call of this tool and agent takes, from here to the end of the effect. Two appends to a
-    /// file that is not synced; what other processes wrote since the last call is read first, the whole file the first
-    /// time (about 2 MB when full).
+    /// file that is not synced; what other processes wrote since the last call is read first, all files the first
+    /// time (about 4 MB when full).
     ///
     /// # Errors
     /// `idempotency_conflict` when the key was used with other input; `busy`; a refused path; an error of the system;
@@ -189,8 +198,12 @@ impl Replay {
             input: call.input.to_owned(),
             hint,
         };
-        let begun = self.journal.append(&record, WAIT)?;
-        if begun <= known.read {
+        let begun = self.journal.append(&record, WAIT)?.seq;
+        if known
+            .follower
+            .as_ref()
+            .is_some_and(|follower| begun < follower.position())
+        {
             // The file is a new one: the old was removed for its age.
             *known = Known::default();
         }
@@ -213,17 +226,20 @@ impl Replay {
     }
 
     fn catch_up(&self, known: &mut Known) -> Result<(), StoreError> {
-        for record in self.journal.read_from(known.read + 1)? {
-            let Some(seq) = record.get("seq").and_then(Value::as_u64) else {
-                continue;
-            };
-            known.read = known.read.max(seq);
-            // A record of a later version: of no use here, and no reason to fail.
-            let Ok(record) = serde_json::from_value(Value::Object(record)) else {
-                continue;
-            };
-            known.take(seq, record);
+        let mut follower = known.follower.take().unwrap_or_else(|| self.journal.follow_from(1));
+        loop {
+            let batch = follower.next_batch(KEPT)?;
+            if batch.is_empty() {
+                break;
+            }
+            for Numbered { seq, fields } in batch {
+                // A record of a later version: of no use here, and no reason to fail.
+                if let Ok(record) = serde_json::from_value(Value::Object(fields)) {
+                    known.take(seq, record);
+                }
+            }
         }
+        known.follower = Some(follower);
         Ok(())
     }
 }

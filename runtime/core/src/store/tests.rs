@@ -28,7 +28,7 @@ pub(crate) fn place() -> Place {
     Place { dir, store }
 }
 
-fn store_at(dir: &Path) -> Store {
+pub(crate) fn store_at(dir: &Path) -> Store {
     let project = Arc::new(ProjectDir::open(dir).unwrap());
     let write = vec![Pattern::parse("agent-state/**").unwrap()];
     let sandbox = Sandbox::new(project, "pm", write).with_durability(Durability::Cached);
@@ -36,23 +36,19 @@ fn store_at(dir: &Path) -> Store {
     Store::new(sandbox, Arc::new(FixedClock::new(now)))
 }
 
-fn rel(text: &str) -> RelPath {
+pub(crate) fn rel(text: &str) -> RelPath {
     RelPath::parse(text).unwrap()
 }
 
-fn journal(store: &Store) -> Journal {
-    Journal::new(store.clone(), rel("agent-state/j.ndjson"), "j", Durability::Cached)
-}
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 /// Any object will do.
 impl StateFile for Value {}
 
-const LONG: Duration = Duration::from_mins(1);
-
-/// Runs one ignored test of this file in another process.
-fn child(test: &str, dir: &Path, number: usize) -> Child {
+/// Runs one ignored test, named from this crate's root, in another process.
+pub(crate) fn child(test: &str, dir: &Path, number: usize) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", &format!("store::tests::{test}")])
+        .args(["--ignored", "--exact", "--nocapture", &format!("store::{test}")])
         .env("DEVLOOP_TEST_DIR", dir)
         .env("DEVLOOP_TEST_NUMBER", number.to_string())
         .stdin(Stdio::piped())
@@ -61,221 +57,8 @@ fn child(test: &str, dir: &Path, number: usize) -> Child {
         .unwrap()
 }
 
-fn child_dir() -> Option<std::path::PathBuf> {
+pub(crate) fn child_dir() -> Option<std::path::PathBuf> {
     std::env::var_os("DEVLOOP_TEST_DIR").map(Into::into)
-}
-
-#[test]
-#[ignore = "started by another test, in a process of its own"]
-fn child_appends() {
-    let Some(dir) = child_dir() else { return };
-    let number: usize = std::env::var("DEVLOOP_TEST_NUMBER").unwrap().parse().unwrap();
-    let store = store_at(&dir);
-    for index in 0..40 {
-        journal(&store)
-            .append(&json!({"by": number, "index": index}), LONG)
-            .unwrap();
-    }
-}
-
-#[test]
-fn appends_of_processes_and_threads_have_no_gap_and_no_double() {
-    let Place { dir, store } = place();
-    let children: Vec<Child> = (0..4)
-        .map(|number| child("child_appends", dir.path(), number))
-        .collect();
-    std::thread::scope(|scope| {
-        for number in 4..8 {
-            let store = &store;
-            scope.spawn(move || {
-                for index in 0..40 {
-                    journal(store)
-                        .append(&json!({"by": number, "index": index}), LONG)
-                        .unwrap();
-                }
-            });
-        }
-    });
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
-    }
-    let records = journal(&store).read_from(0).unwrap();
-    let numbers: Vec<u64> = records.iter().map(|record| record["seq"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=320).collect::<Vec<_>>());
-    for by in 0..8 {
-        let of_one = records
-            .iter()
-            .filter(|record| record["by"] == json!(by))
-            .map(|record| record["index"].as_u64().unwrap());
-        assert_eq!(
-            of_one.collect::<Vec<_>>(),
-            (0..40).collect::<Vec<_>>(),
-            "each writer's order is kept"
-        );
-    }
-}
-
-#[test]
-fn a_tail_torn_at_any_byte_is_mended() {
-    let Place { dir, store } = place();
-    let file = dir.path().join("agent-state/j.ndjson");
-    let journal = journal(&store);
-    for text in ["one", "two", "三 \"three\" {}"] {
-        journal.append(&json!({ "text": text }), LONG).unwrap();
-    }
-    let whole = fs::read(&file).unwrap();
-    let first_two = whole
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| **byte == b'\n')
-        .map(|(at, _)| at + 1)
-        .nth(1)
-        .unwrap();
-    for cut in first_two..=whole.len() {
-        fs::write(&file, &whole[..cut]).unwrap();
-        let _ = fs::remove_file(dir.path().join("agent-state/j.ndjson.torn"));
-        let readable = journal.read_from(0).unwrap().len();
-        let kept = if cut >= whole.len() - 1 { 3 } else { 2 };
-        assert_eq!(readable, kept, "cut at {cut}");
-        assert_eq!(
-            journal.append(&json!({"text": "next"}), LONG).unwrap(),
-            kept as u64 + 1,
-            "cut at {cut}"
-        );
-        let after = fs::read(&file).unwrap();
-        let expected = if kept == 3 { &whole[..] } else { &whole[..first_two] };
-        assert!(
-            after.starts_with(expected) && after.ends_with(b"\"next\"}\n"),
-            "cut at {cut}"
-        );
-        assert_eq!(journal.read_from(0).unwrap().len(), kept + 1);
-        let torn = fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap_or_default();
-        let lost = if kept == 3 { &[][..] } else { &whole[first_two..cut] };
-        assert_eq!(
-            torn.strip_suffix(b"\n").unwrap_or_default(),
-            lost,
-            "cut at {cut}: nothing is thrown away"
-        );
-    }
-}
-
-#[test]
-fn the_last_number_is_found_behind_long_and_broken_lines() {
-    let Place { dir, store } = place();
-    let journal = journal(&store);
-    journal.append(&json!({"text": "x".repeat(200_000)}), LONG).unwrap();
-    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
-    let file = dir.path().join("agent-state/j.ndjson");
-    let mut text = fs::read_to_string(&file).unwrap();
-    text.push_str("{broken\nnot json either\n");
-    text.push_str(&"y".repeat(50_000));
-    fs::write(&file, text).unwrap();
-    // A line that can be read no more may have had a number; it is not given again.
-    assert_eq!(journal.append(&json!({"seq": 99}), LONG).unwrap(), 5);
-    assert_eq!(journal.read_from(2).unwrap().len(), 2);
-    assert!(matches!(
-        journal.append(&json!([]), LONG),
-        Err(StoreError::Serialize(_))
-    ));
-    fs::write(&file, "\n").unwrap();
-    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 1);
-}
-
-#[test]
-fn after_the_greatest_number_none_is_given() {
-    let Place { dir, store } = place();
-    let journal = journal(&store);
-    journal.append(&json!({}), LONG).unwrap();
-    let file = dir.path().join("agent-state/j.ndjson");
-    for text in [
-        format!("{{\"seq\":{}}}\n", u64::MAX),
-        format!("{{\"seq\":{}}}", u64::MAX),
-        format!("{{\"seq\":{}}}\nbroken\nbroken\n", u64::MAX - 1),
-    ] {
-        fs::write(&file, &text).unwrap();
-        let error = journal.append(&json!({}), LONG).unwrap_err().to_string();
-        assert!(error.contains("j.ndjson") && error.contains("a person must"), "{error}");
-        assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), text.trim_end());
-    }
-    fs::write(&file, format!("{{\"seq\":{}}}\n", u64::MAX - 1)).unwrap();
-    assert_eq!(journal.append(&json!({}), LONG).unwrap(), u64::MAX);
-}
-
-#[test]
-fn zeros_at_the_end_hold_nothing_and_are_cut_off() {
-    let Place { dir, store } = place();
-    let journal = journal(&store);
-    journal.append(&json!({"text": "one"}), LONG).unwrap();
-    let file = dir.path().join("agent-state/j.ndjson");
-    let whole = fs::read(&file).unwrap();
-    let zeros = vec![0; 100_000];
-    for content in [&whole[..], &whole[..whole.len() - 1]] {
-        fs::write(&file, [content, &zeros].concat()).unwrap();
-        assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
-        assert_eq!(fs::read(&file).unwrap(), [&whole[..], b"{\"seq\":2}\n"].concat());
-    }
-    assert!(!dir.path().join("agent-state/j.ndjson.torn").exists());
-    fs::write(&file, [&whole[..], b"{\"se", &zeros].concat()).unwrap();
-    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
-    assert_eq!(
-        fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap(),
-        b"{\"se\n"
-    );
-}
-
-#[test]
-fn a_record_that_would_be_taken_for_torn_is_refused() {
-    let Place { dir, store } = place();
-    let text = "x".repeat(usize::try_from(journal::LONGEST_RECORD).unwrap());
-    let error = journal(&store).append(&json!({ "text": text }), LONG).unwrap_err();
-    assert!(
-        matches!(error, StoreError::Common(CommonFailure::TooLarge { .. })),
-        "{error}"
-    );
-    assert!(fs::read(dir.path().join("agent-state/j.ndjson")).unwrap().is_empty());
-}
-
-/// The most memory that this process ever had, in KiB.
-fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-#[test]
-#[ignore = "started by another test, in a process of its own"]
-fn child_mends_a_large_end() {
-    let Some(dir) = child_dir() else { return };
-    let journal = journal(&store_at(&dir));
-    let before = peak_memory();
-    assert_eq!(journal.append(&json!({}), LONG).unwrap(), 2);
-    let grown = peak_memory() - before;
-    assert!(grown < 16 * 1024, "{grown} KiB");
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_large_end_is_mended_in_little_memory() {
-    let Place { dir, store } = place();
-    journal(&store).append(&json!({}), LONG).unwrap();
-    let file = dir.path().join("agent-state/j.ndjson");
-    let whole = fs::read(&file).unwrap();
-    let torn = "y".repeat(32 << 20);
-    fs::write(&file, [&whole, torn.as_bytes()].concat()).unwrap();
-    let zeros = fs::OpenOptions::new().write(true).open(&file).unwrap();
-    zeros.set_len(128 << 20).unwrap();
-    assert!(
-        child("child_mends_a_large_end", dir.path(), 0)
-            .wait()
-            .unwrap()
-            .success()
-    );
-    assert_eq!(fs::read(&file).unwrap(), [&whole[..], b"{\"seq\":2}\n"].concat());
-    let kept = fs::read(dir.path().join("agent-state/j.ndjson.torn")).unwrap();
-    assert!(
-        kept.strip_suffix(b"\n") == Some(torn.as_bytes()),
-        "nothing is thrown away"
-    );
 }
 
 fn busy(error: StoreError) -> Option<String> {
@@ -298,7 +81,7 @@ fn child_holds_a_lock() {
 #[test]
 fn a_waiter_is_told_who_holds_the_lock_and_gets_it_when_the_holder_dies() {
     let Place { dir, store } = place();
-    let mut holder = child("child_holds_a_lock", dir.path(), 0);
+    let mut holder = child("tests::child_holds_a_lock", dir.path(), 0);
     while !dir.path().join("held").exists() {
         assert!(holder.try_wait().unwrap().is_none(), "the holder ended early");
         std::thread::sleep(Duration::from_millis(5));

@@ -1,0 +1,632 @@
+//! Reading a journal, without its lock.
+//!
+//! Answers for giving each record once and in order while others append, rotate, mend and remove old files; for finding
+//! a number without reading what comes before it; and for saying what could not be read. Leaves out writing.
+//!
+//! A file that was rotated away is never written again, so it is read to its end before the next one; which that is
+//! follows from the numbers of the files. The bytes after the last line end of the live file may be half of a record
+//! that somebody is writing: they are no error and are looked at again later.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use super::commit::{Id, id_of};
+use super::line::{self, Record};
+use super::rotation::Numbered;
+use super::{Journal, LONGEST_RECORD, StoreError};
+use crate::sandbox::RelPath;
+
+/// How much is read at once, and how much where one record is looked for.
+const PIECE: usize = 64 * 1024;
+const SMALL_PIECE: usize = 8 * 1024;
+
+/// How often files may change hands while one is being chosen.
+const ATTEMPTS: usize = 64;
+
+/// How long a follower sleeps between two looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// What a reader does about damage, and about a last record that has no line end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Counts damage; gives the last record all the same: only its line end can be missing.
+    Lenient,
+    /// Stops.
+    Strict,
+    /// Counts damage; waits for the line end, since whoever writes may take the record back when the disk is full.
+    Following,
+}
+
+/// What a reader passed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    /// Lines that hold no record, or one whose number was there before.
+    pub lines: u64,
+    /// Zero bytes, which a crash leaves.
+    pub zeros: u64,
+    /// Numbers that belong to no record: older than the files that are kept, or of lines that cannot be read.
+    pub numbers: u64,
+}
+
+/// Reads a journal from a number on. After the end it can be asked again: it goes on with what was appended since.
+#[derive(Debug)]
+pub struct Reader {
+    journal: Journal,
+    mode: Mode,
+    /// The least number that is still to be given.
+    next: u64,
+    at: Option<Segment>,
+    ready: VecDeque<Record>,
+    skipped: Skipped,
+    /// After an error there is nothing more.
+    failed: bool,
+}
+
+/// One file that is being read.
+#[derive(Debug)]
+struct Segment {
+    path: RelPath,
+    file: File,
+    id: Id,
+    /// Nobody writes to it any more.
+    sealed: bool,
+    lines: Lines,
+    /// The last number that was seen in it.
+    seen: u64,
+    /// The number that was given before its line had an end.
+    early: Option<u64>,
+}
+
+impl Reader {
+    pub(super) fn new(journal: Journal, from: u64, mode: Mode) -> Self {
+        Self {
+            journal,
+            mode,
+            next: from.max(1),
+            at: None,
+            ready: VecDeque::new(),
+            skipped: Skipped::default(),
+            failed: false,
+        }
+    }
+
+    /// What was passed over so far.
+    pub fn skipped(&self) -> Skipped {
+        self.skipped
+    }
+
+    /// The number from which a later reader would go on.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, StoreError> {
+        loop {
+            if let Some(record) = self.ready.pop_front() {
+                return self.give(record).map(Some);
+            }
+            if self.at.is_none() {
+                self.at = self.following_file()?;
+            }
+            let Some(at) = &mut self.at else { return Ok(None) };
+            match at
+                .lines
+                .next(&at.file)
+                .map_err(|source| self.journal.io("read", &at.path, source))?
+            {
+                Found::Line => self.take_line()?,
+                Found::End if at.sealed => {
+                    self.take_rest()?;
+                    if !self.ready.is_empty() {
+                        continue;
+                    }
+                    match self.following_file()? {
+                        Some(next) => self.at = Some(next),
+                        None => return Ok(None),
+                    }
+                }
+                Found::End => match self.state_of_live()? {
+                    State::Live => {
+                        if self.mode != Mode::Lenient {
+                            return Ok(None);
+                        }
+                        let Some(record) = self.early() else { return Ok(None) };
+                        return self.give(record).map(Some);
+                    }
+                    // What was written before it got another name is still to be read.
+                    State::Rotated => self.seal(),
+                    // Its end was cut off below this place, or another file was put there: by number, then.
+                    State::Changed => self.at = None,
+                },
+            }
+        }
+    }
+
+    /// Judges a record by its number and gives it.
+    fn give(&mut self, record: Record) -> Result<Record, StoreError> {
+        let missing = record.seq.saturating_sub(self.next);
+        if missing > 0 {
+            if self.mode == Mode::Strict {
+                let what = format!("record {} comes where record {} is expected", record.seq, self.next);
+                return Err(self.damaged(what));
+            }
+            self.skipped.numbers += missing;
+        }
+        self.next = record.seq.saturating_add(1);
+        Ok(record)
+    }
+
+    /// Takes the records of the line that was just found.
+    fn take_line(&mut self) -> Result<(), StoreError> {
+        let Some(at) = &mut self.at else { return Ok(()) };
+        let line = at.lines.line();
+        let mut bad = u64::from(at.lines.is_overlong());
+        let zeros = line::zeros(line);
+        for piece in line::pieces(line) {
+            match line::record(piece) {
+                Some(record) if at.early.take_if(|early| *early == record.seq).is_some() => {}
+                Some(record) if record.seq > at.seen => {
+                    at.seen = record.seq;
+                    if record.seq >= self.next {
+                        self.ready.push_back(record);
+                    }
+                }
+                Some(_) | None => bad += 1,
+            }
+        }
+        self.skipped.zeros += zeros;
+        self.skipped.lines += bad;
+        if self.mode == Mode::Strict && (bad > 0 || zeros > 0) {
+            let what = match (bad, zeros) {
+                (0, zeros) => format!("the line has {zeros} zero bytes"),
+                _ => "the line holds no record, or one whose number was there before".to_owned(),
+            };
+            return Err(self.damaged(what));
+        }
+        Ok(())
+    }
+
+    /// Takes what stands after the last line end of a file that nobody writes to any more.
+    fn take_rest(&mut self) -> Result<(), StoreError> {
+        let Some(at) = &mut self.at else { return Ok(()) };
+        if at.lines.end_with_rest() {
+            self.take_line()?;
+        }
+        Ok(())
+    }
+
+    /// The last record of the live file, when only its line end is missing.
+    fn early(&mut self) -> Option<Record> {
+        let at = self.at.as_mut()?;
+        let record = line::last_record(at.lines.rest())?;
+        if record.seq <= at.seen || record.seq < self.next {
+            return None;
+        }
+        at.seen = record.seq;
+        at.early = Some(record.seq);
+        Some(record)
+    }
+
+    fn seal(&mut self) {
+        if let Some(at) = &mut self.at {
+            at.sealed = true;
+        }
+    }
+
+    fn state_of_live(&self) -> Result<State, StoreError> {
+        let Some(at) = &self.at else { return Ok(State::Changed) };
+        let fail = |source| StoreError::from(self.journal.io("read", &at.path, source));
+        // Shorter than what was read of it: the torn end was cut off, or somebody replaced the content.
+        if at.file.metadata().map_err(fail)?.len() < at.lines.end() {
+            return Ok(State::Changed);
+        }
+        let live = self
+            .journal
+            .named(self.journal.project().open_read(&self.journal.path))?;
+        Ok(match live {
+            Some(live) if id_of(&live).map_err(fail)? == at.id => State::Live,
+            _ => State::Rotated,
+        })
+    }
+
+    /// The file to go on with: the one after the present one, or the one that holds the next number.
+    fn following_file(&self) -> Result<Option<Segment>, StoreError> {
+        let journal = &self.journal;
+        for _ in 0..ATTEMPTS {
+            let live = self.open(&journal.path)?;
+            let rotated = journal.numbered()?;
+            // Rotated away meanwhile, it would be in the list, too, and newer ones with it.
+            let now = self.open(&journal.path)?;
+            if live.as_ref().map(|(_, id)| *id) != now.map(|(_, id)| id) {
+                continue;
+            }
+            match self.choose(live, &rotated)? {
+                Choice::None => return Ok(None),
+                Choice::Segment(segment) => return Ok(Some(*segment)),
+                Choice::Gone => {}
+            }
+        }
+        let source = io::Error::other("its files change faster than they can be read");
+        Err(journal.io("read", &journal.path, source).into())
+    }
+
+    fn choose(&self, live: Option<(File, Id)>, rotated: &[Numbered]) -> Result<Choice, StoreError> {
+        let index = match self.at.as_ref().map(|at| at.id) {
+            None => None,
+            Some(id) if live.as_ref().is_some_and(|(_, live)| *live == id) => return Ok(Choice::None),
+            Some(id) => {
+                let mut found = None;
+                // Newest first, as it mostly is among them.
+                for (index, numbered) in rotated.iter().enumerate().rev() {
+                    match self.open(&numbered.path)? {
+                        Some((_, other)) if other == id => {
+                            found = Some(index + 1);
+                            break;
+                        }
+                        _ => {}
+                    }
+                }
+                found
+            }
+        };
+        let index = match index {
+            Some(index) => index,
+            None => match self.by_number(live.as_ref(), rotated)? {
+                Some(index) => index,
+                None => return Ok(Choice::Gone),
+            },
+        };
+        let (path, opened, sealed) = match rotated.get(index) {
+            Some(numbered) => (numbered.path.clone(), self.open(&numbered.path)?, true),
+            None => match live {
+                Some(live) => (self.journal.path.clone(), Some(live), false),
+                None => return Ok(Choice::None),
+            },
+        };
+        let Some((file, id)) = opened else {
+            return Ok(Choice::Gone);
+        };
+        let fail = |source| self.journal.io("read", &path, source);
+        let start = start_of(&file, self.next).map_err(fail)?;
+        Ok(Choice::Segment(Box::new(Segment {
+            path,
+            file,
+            id,
+            sealed,
+            lines: Lines::new(start, PIECE),
+            seen: 0,
+            early: None,
+        })))
+    }
+
+    /// Among the rotated files and, after them, the live one: the last whose first number is not greater than the next
+    /// one. `None` when one of them has been removed meanwhile.
+    fn by_number(&self, live: Option<&(File, Id)>, rotated: &[Numbered]) -> Result<Option<usize>, StoreError> {
+        let (mut low, mut high) = (0, rotated.len() + usize::from(live.is_some()));
+        while high.saturating_sub(low) > 1 {
+            let middle = low + (high - low) / 2;
+            let first = match (rotated.get(middle), live) {
+                (Some(numbered), _) => match self.open(&numbered.path)? {
+                    Some((file, _)) => self.first_of(&numbered.path, &file)?,
+                    None => return Ok(None),
+                },
+                (None, Some((file, _))) => self.first_of(&self.journal.path, file)?,
+                (None, None) => None,
+            };
+            // One without a record tells nothing; to begin earlier costs time only.
+            if first.is_some_and(|first| first <= self.next) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(Some(low))
+    }
+
+    fn first_of(&self, path: &RelPath, file: &File) -> Result<Option<u64>, StoreError> {
+        let first = || first_record(file, 0, file.metadata()?.len());
+        let first = first().map_err(|source| self.journal.io("read", path, source))?;
+        Ok(first.map(|first| first.seq))
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Option<(File, Id)>, StoreError> {
+        let Some(file) = self.journal.named(self.journal.project().open_read(path))? else {
+            return Ok(None);
+        };
+        let id = id_of(&file).map_err(|source| self.journal.io("read", path, source))?;
+        Ok(Some((file, id)))
+    }
+
+    /// Damage at the line that was read last.
+    fn damaged(&self, what: String) -> StoreError {
+        let Some(at) = &self.at else {
+            return StoreError::Damaged {
+                path: self.journal.path.to_string(),
+                line: 0,
+                byte: 0,
+                what,
+            };
+        };
+        let byte = at.lines.start();
+        StoreError::Damaged {
+            path: at.path.to_string(),
+            // Counted only now: reading may have begun anywhere.
+            line: line_number(&at.file, byte).unwrap_or(0),
+            byte,
+            what,
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Record, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let read = self.read().transpose();
+        self.failed = matches!(read, Some(Err(_)));
+        read
+    }
+}
+
+#[derive(Debug)]
+enum Choice {
+    Segment(Box<Segment>),
+    /// There is nothing after the present one.
+    None,
+    /// A file was removed meanwhile.
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Live,
+    Rotated,
+    Changed,
+}
+
+/// Reads a journal and goes on as it grows, over rotations.
+#[derive(Debug)]
+pub struct Follower {
+    reader: Reader,
+}
+
+impl Follower {
+    pub(super) fn new(reader: Reader) -> Self {
+        Self { reader }
+    }
+
+    /// What is there by now, at most `most` records; empty at the end. Does not wait.
+    ///
+    /// # Errors
+    /// A refused path or an error of the system.
+    pub fn next_batch(&mut self, most: usize) -> Result<Vec<Record>, StoreError> {
+        self.reader.by_ref().take(most).collect()
+    }
+
+    /// As [`next_batch`](Self::next_batch), waiting at most `timeout` for the first one, and no longer than `cancelled`
+    /// allows. Looks every few dozen milliseconds. Blocks.
+    ///
+    /// # Errors
+    /// As [`next_batch`](Self::next_batch).
+    pub fn wait_batch(
+        &mut self,
+        most: usize,
+        timeout: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<Record>, StoreError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let batch = self.next_batch(most)?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !batch.is_empty() || left.is_zero() || cancelled() {
+                return Ok(batch);
+            }
+            std::thread::sleep(left.min(BETWEEN_LOOKS));
+        }
+    }
+
+    /// What was passed over so far.
+    pub fn skipped(&self) -> Skipped {
+        self.reader.skipped()
+    }
+
+    /// The number from which a later follower would go on.
+    pub fn position(&self) -> u64 {
+        self.reader.position()
+    }
+}
+
+/// Lines of a file that may grow.
+#[derive(Debug)]
+struct Lines {
+    /// How much is read at once.
+    piece: usize,
+    /// Where `held` begins in the file.
+    from: u64,
+    /// Where the line that was found last, or is being looked for, begins in the file.
+    begin: u64,
+    held: Vec<u8>,
+    /// The line that was found last, in `held`.
+    line: std::ops::Range<usize>,
+    /// Bytes of `held` that were searched for a line end.
+    searched: usize,
+    /// The line was too long to be held; its bytes up to here are gone.
+    overlong: bool,
+    /// The same of the line that was found last.
+    was_overlong: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Line,
+    End,
+}
+
+impl Lines {
+    /// From a place where a line begins, in pieces of so many bytes.
+    fn new(from: u64, piece: usize) -> Self {
+        Self {
+            piece,
+            from,
+            begin: from,
+            held: Vec::new(),
+            line: 0..0,
+            searched: 0,
+            overlong: false,
+            was_overlong: false,
+        }
+    }
+
+    /// Finds the next line that has an end.
+    fn next(&mut self, file: &File) -> io::Result<Found> {
+        self.line = self.line.end..self.line.end;
+        self.searched = self.searched.max(self.line.start);
+        if !self.overlong {
+            self.begin = self.from + self.line.start as u64;
+        }
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.held[self.searched..]) {
+                let end = self.searched + at + 1;
+                self.searched = end;
+                self.line = self.line.start..end;
+                self.was_overlong = std::mem::take(&mut self.overlong);
+                return Ok(Found::Line);
+            }
+            self.searched = self.held.len();
+            if self.held.len() - self.line.start > usize::try_from(LONGEST_RECORD).unwrap_or(usize::MAX) {
+                self.overlong = true;
+                self.line.start = self.held.len();
+                self.line.end = self.line.start;
+            }
+            // What was read goes before more comes.
+            self.held.drain(..self.line.start);
+            self.from += self.line.start as u64;
+            self.searched -= self.line.start;
+            self.line = 0..0;
+            let length = self.held.len();
+            self.held.resize(length + self.piece, 0);
+            let read = read_at(file, &mut self.held[length..], self.from + length as u64);
+            self.held.truncate(length + *read.as_ref().unwrap_or(&0));
+            if read? == 0 {
+                return Ok(Found::End);
+            }
+        }
+    }
+
+    /// The line that was found last.
+    fn line(&self) -> &[u8] {
+        if self.was_overlong {
+            return &[];
+        }
+        &self.held[self.line.clone()]
+    }
+
+    fn is_overlong(&self) -> bool {
+        self.was_overlong
+    }
+
+    /// What stands after the last line end.
+    fn rest(&self) -> &[u8] {
+        if self.overlong {
+            return &[];
+        }
+        &self.held[self.line.end..]
+    }
+
+    /// Takes the rest as a line; says whether there was any.
+    fn end_with_rest(&mut self) -> bool {
+        let there = self.overlong || self.line.end < self.held.len();
+        self.line = self.line.end..self.held.len();
+        self.searched = self.held.len();
+        self.was_overlong = std::mem::take(&mut self.overlong);
+        there
+    }
+
+    /// Where the line that was found last begins in the file.
+    fn start(&self) -> u64 {
+        self.begin
+    }
+
+    /// Up to where the file was read.
+    fn end(&self) -> u64 {
+        self.from + self.held.len() as u64
+    }
+}
+
+fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(into, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+/// A record and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    /// Where its line begins.
+    start: u64,
+    pub(super) seq: u64,
+}
+
+/// The first record whose line begins in a part of a file.
+pub(super) fn first_record(file: &File, from: u64, to: u64) -> io::Result<Option<Placed>> {
+    // From the middle of a line on, that line is not one of them.
+    let mut lines = Lines::new(from.saturating_sub(1), SMALL_PIECE);
+    if from > 0 && lines.next(file)? == Found::End {
+        return Ok(None);
+    }
+    loop {
+        let found = lines.next(file)?;
+        if found == Found::End && !lines.end_with_rest() {
+            return Ok(None);
+        }
+        if lines.start() >= to {
+            return Ok(None);
+        }
+        if let Some(record) = line::pieces(lines.line()).find_map(line::record) {
+            let start = lines.start();
+            return Ok(Some(Placed { start, seq: record.seq }));
+        }
+    }
+}
+
+/// A place from which all records from a number on follow, with few before them. Numbers grow with places, so that a few
+/// pieces are read, not the file.
+fn start_of(file: &File, seq: u64) -> io::Result<u64> {
+    let (mut low, mut high) = (0, file.metadata()?.len());
+    if first_record(file, 0, high)?.is_none_or(|first| first.seq >= seq) {
+        return Ok(0);
+    }
+    while high - low > SMALL_PIECE as u64 {
+        let middle = low + (high - low) / 2;
+        match first_record(file, middle, high)? {
+            Some(found) if found.seq <= seq => low = found.start,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// The number of the line that begins at a place, from 1 on.
+fn line_number(file: &File, place: u64) -> io::Result<u64> {
+    let mut piece = vec![0; PIECE];
+    let (mut number, mut at) = (1, 0);
+    while at < place {
+        let wanted = usize::try_from(place - at).unwrap_or(PIECE).min(PIECE);
+        let read = read_at(file, &mut piece[..wanted], at)?;
+        if read == 0 {
+            break;
+        }
+        number += memchr::memchr_iter(b'\n', &piece[..read]).count() as u64;
+        at += read as u64;
+    }
+    Ok(number)
+}
