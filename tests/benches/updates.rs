@@ -26,6 +26,7 @@ const TURN: usize = 50;
 /// The least that is wanted of the bare rate.
 const FLOOR: f64 = 0.6;
 
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
 fn main() {
     let rounds: usize = if std::env::var_os("DEVLOOP_LONG").is_some() {
         10_000
@@ -38,41 +39,29 @@ fn main() {
     tools.begin();
     let bare = Bare::at(dir.path());
     let list = bytes(dir.path(), "pm-todo.json");
-    let mut kinds: [(&str, Box<dyn FnMut(usize) + '_>, Duration); 4] = [
-        (
-            "bare, the bytes of the todo list",
-            Box::new(|n| bare.update("bare-todo.json", &list, n)),
-            Duration::ZERO,
-        ),
-        ("update_todo_item", Box::new(|n| tools.move_step(n)), Duration::ZERO),
-        (
-            "bare, the bytes of the runtime state",
-            // Made anew for each turn, as the file grows a little.
-            Box::new({
-                let mut state = bytes(dir.path(), "pm-runtime.json");
-                let bare = &bare;
-                move |n| {
-                    if n % TURN == 0 {
-                        state = bytes(&bare.path, "pm-runtime.json");
-                    }
-                    bare.update("bare-runtime.json", &state, n);
-                }
-            }),
-            Duration::ZERO,
-        ),
-        ("update_runtime_state", Box::new(|n| tools.count(n)), Duration::ZERO),
+    let mut state = Vec::new();
+    let mut kinds = [
+        Kind::new("bare, the bytes of the todo list", |n| {
+            bare.update("bare-todo.json", &list, n);
+        }),
+        Kind::new("update_todo_item", |n| tools.move_step(n)),
+        Kind::new("bare, the bytes of the runtime state", |n| {
+            // Read anew for each turn, as the file grows a little.
+            if n % TURN == 0 {
+                state = bytes(dir.path(), "pm-runtime.json");
+            }
+            bare.update("bare-runtime.json", &state, n);
+        }),
+        Kind::new("update_runtime_state", |n| tools.count(n)),
     ];
     for turn in 0..rounds / TURN {
-        for (_, update, took) in &mut kinds {
+        for kind in &mut kinds {
             let start = Instant::now();
-            (turn * TURN..(turn + 1) * TURN).for_each(&mut *update);
-            *took += start.elapsed();
+            (turn * TURN..(turn + 1) * TURN).for_each(&mut kind.update);
+            kind.took += start.elapsed();
         }
     }
-    let rates: Vec<(&str, f64)> = kinds
-        .iter()
-        .map(|(name, _, took)| (*name, rate(rounds, *took)))
-        .collect();
+    let rates: Vec<(&str, f64)> = kinds.iter().map(|kind| (kind.name, rate(rounds, kind.took))).collect();
     for (name, rate) in &rates {
         println!("{name:<40} {rate:>8.0}/s");
     }
@@ -80,6 +69,23 @@ fn main() {
         let ratio = pair[1].1 / pair[0].1;
         let verdict = if ratio >= FLOOR { "reached" } else { "MISSED" };
         println!("{:<40} {ratio:>8.2} of the bare rate; {FLOOR} {verdict}", pair[1].0);
+    }
+}
+
+/// One kind of update, by its number, and how long those so far took.
+struct Kind<'a> {
+    name: &'static str,
+    update: Box<dyn FnMut(usize) + 'a>,
+    took: Duration,
+}
+
+impl<'a> Kind<'a> {
+    fn new(name: &'static str, update: impl FnMut(usize) + 'a) -> Self {
+        Self {
+            name,
+            update: Box::new(update),
+            took: Duration::ZERO,
+        }
     }
 }
 
@@ -94,7 +100,6 @@ fn bytes(dir: &Path, name: &str) -> Vec<u8> {
 
 /// The peer: nothing is checked, locked, read or told.
 struct Bare {
-    path: PathBuf,
     files: PathBuf,
     dir: File,
 }
@@ -104,7 +109,6 @@ impl Bare {
         let files = path.join("bare");
         fs::create_dir(&files).expect("a directory");
         Self {
-            path: path.to_owned(),
             dir: File::open(&files).expect("a directory"),
             files,
         }
@@ -162,7 +166,7 @@ impl Tools {
 
     fn move_step(&self, n: usize) {
         let id = format!("step-{:03}", 1 + n % 20);
-        let input = if (n / 20) % 2 == 0 {
+        let input = if (n / 20).is_multiple_of(2) {
             json!({"id": id, "status": "blocked", "reason": "waiting for an answer"})
         } else {
             json!({"id": id, "status": "todo"})
