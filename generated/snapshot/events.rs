@@ -8,19 +8,27 @@ pub enum Event {
     AgentTodolist(AgentTodolist),
     /// An agent moved an item of its todo list.
     AgentTodoItem(AgentTodoItem),
+    /// An entry was appended to the timeline, which also has the data that goes with it.
+    TimelineEntry(TimelineEntry),
     /// A call ended in an internal error that a person or the loop controller must look at.
     LoopEscalated(LoopEscalated),
 }
 
 impl Event {
     /// The name of every event, as in the spec.
-    pub const NAMES: &'static [&'static str] = &["agent.todolist", "agent.todo_item", "loop.escalated"];
+    pub const NAMES: &'static [&'static str] = &[
+        "agent.todolist",
+        "agent.todo_item",
+        "timeline.entry",
+        "loop.escalated",
+    ];
 
     /// The event's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::AgentTodolist(_) => "agent.todolist",
             Self::AgentTodoItem(_) => "agent.todo_item",
+            Self::TimelineEntry(_) => "timeline.entry",
             Self::LoopEscalated(_) => "loop.escalated",
         }
     }
@@ -30,6 +38,7 @@ impl Event {
         let payload = match self {
             Self::AgentTodolist(payload) => serde_json::to_value(payload),
             Self::AgentTodoItem(payload) => serde_json::to_value(payload),
+            Self::TimelineEntry(payload) => serde_json::to_value(payload),
             Self::LoopEscalated(payload) => serde_json::to_value(payload),
         };
         payload.expect("a payload is plain data with text keys")
@@ -62,6 +71,24 @@ pub struct AgentTodoItem {
     pub version: u64,
 }
 
+/// The payload of `timeline.entry`: An entry was appended to the timeline, which also has the data that
+/// goes with it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TimelineEntry {
+    /// The entry's number.
+    pub seq: u64,
+    /// What kind of entry.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// How much it matters.
+    pub level: crate::types::TimelineLevel,
+    /// What happened.
+    pub summary: String,
+    /// What it is about; absent when nothing was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refs: Option<Vec<crate::types::TimelineRef>>,
+}
+
 /// The payload of `loop.escalated`: A call ended in an internal error that a person or the loop
 /// controller must look at.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -83,6 +110,12 @@ impl From<AgentTodolist> for Event {
 impl From<AgentTodoItem> for Event {
     fn from(payload: AgentTodoItem) -> Self {
         Self::AgentTodoItem(payload)
+    }
+}
+
+impl From<TimelineEntry> for Event {
+    fn from(payload: TimelineEntry) -> Self {
+        Self::TimelineEntry(payload)
     }
 }
 

@@ -3,6 +3,8 @@
 /// A tool: one face of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolId {
+    /// `timeline_append`
+    TimelineAppend,
     /// `update_todo_item`
     UpdateTodoItem,
     /// `write_todolist`
@@ -11,11 +13,12 @@ pub enum ToolId {
 
 impl ToolId {
     /// Every tool, sorted by name.
-    pub const ALL: &'static [Self] = &[Self::UpdateTodoItem, Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[Self::TimelineAppend, Self::UpdateTodoItem, Self::WriteTodolist];
 
     /// The name that agents call.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::TimelineAppend => "timeline_append",
             Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
@@ -24,6 +27,7 @@ impl ToolId {
     /// What the spec says about it.
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
+            Self::TimelineAppend => &crate::tools::persistence::timeline_append::TIMELINE_APPEND,
             Self::UpdateTodoItem => &crate::tools::persistence::update_todo_item::UPDATE_TODO_ITEM,
             Self::WriteTodolist => &crate::tools::persistence::write_todolist::WRITE_TODOLIST,
         }
@@ -32,6 +36,7 @@ impl ToolId {
     /// The tool of a name or an alias.
     pub fn find(name: &str) -> Option<Self> {
         match name {
+            "timeline_append" => Some(Self::TimelineAppend),
             "update_todo_item" => Some(Self::UpdateTodoItem),
             "write_todolist" => Some(Self::WriteTodolist),
             _ => None,
@@ -47,6 +52,8 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 /// A handler: one spec, one implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerId {
+    /// `timeline_append`
+    TimelineAppend,
     /// `update_todo_item`
     UpdateTodoItem,
     /// `write_todolist`
@@ -55,11 +62,12 @@ pub enum HandlerId {
 
 impl HandlerId {
     /// Every handler, by group and name.
-    pub const ALL: &'static [Self] = &[Self::UpdateTodoItem, Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[Self::TimelineAppend, Self::UpdateTodoItem, Self::WriteTodolist];
 
     /// The handler's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::TimelineAppend => "timeline_append",
             Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
@@ -68,6 +76,7 @@ impl HandlerId {
     /// The spec file, relative to the root of the repository.
     pub const fn spec(self) -> &'static str {
         match self {
+            Self::TimelineAppend => "specs/tools/persistence/timeline_append.yaml",
             Self::UpdateTodoItem => "specs/tools/persistence/update_todo_item.yaml",
             Self::WriteTodolist => "specs/tools/persistence/write_todolist.yaml",
         }
@@ -94,12 +103,20 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::UpdateTodoItem,
     },
     Grant {
+        agent: crate::AgentId::Pm,
+        tool: ToolId::TimelineAppend,
+    },
+    Grant {
         agent: crate::AgentId::Architect,
         tool: ToolId::WriteTodolist,
     },
     Grant {
         agent: crate::AgentId::Architect,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::Architect,
+        tool: ToolId::TimelineAppend,
     },
     Grant {
         agent: crate::AgentId::Coder,
@@ -110,12 +127,20 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::UpdateTodoItem,
     },
     Grant {
+        agent: crate::AgentId::Coder,
+        tool: ToolId::TimelineAppend,
+    },
+    Grant {
         agent: crate::AgentId::Tester,
         tool: ToolId::WriteTodolist,
     },
     Grant {
         agent: crate::AgentId::Tester,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::Tester,
+        tool: ToolId::TimelineAppend,
     },
     Grant {
         agent: crate::AgentId::Integrator,
@@ -126,12 +151,20 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::UpdateTodoItem,
     },
     Grant {
+        agent: crate::AgentId::Integrator,
+        tool: ToolId::TimelineAppend,
+    },
+    Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::WriteTodolist,
     },
     Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::BugTriager,
+        tool: ToolId::TimelineAppend,
     },
 ];
 
@@ -158,9 +191,9 @@ impl std::fmt::Display for Counts {
 /// How much the specs declare.
 pub const fn counts() -> Counts {
     Counts {
-        handlers: 2,
-        tools: 2,
-        names: 2,
-        grants: 12,
+        handlers: 3,
+        tools: 3,
+        names: 3,
+        grants: 18,
     }
 }

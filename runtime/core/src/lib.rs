@@ -1,7 +1,7 @@
 //! What devloop runs on and that knows no generated code, so that an edited spec does not recompile it.
 //!
 //! Answers for the domains that handlers and faces share: the only door to the file system ([`sandbox`]), durable files
-//! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]), digests
+//! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]), the timeline ([`timeline`]), digests
 //! ([`digest`]), what may go ([`retention`]) and small text tools ([`text`]).
 //! Leaves out the tools themselves, the context that a handler gets, and every face.
 
@@ -14,4 +14,5 @@ pub mod retention;
 pub mod sandbox;
 pub mod store;
 pub mod text;
+pub mod timeline;
 pub mod todo;
