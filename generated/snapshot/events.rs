@@ -16,13 +16,8 @@ pub enum Event {
 
 impl Event {
     /// The name of every event, as in the spec.
-    pub const NAMES: &'static [&'static str] = &[
-        "agent.todolist",
-        "agent.todo_item",
-        "timeline.entry",
-        "loop.escalated",
-    ];
-
+    pub const NAMES: &'static [&'static str] =
+        &["agent.todolist", "agent.todo_item", "timeline.entry", "loop.escalated"];
     /// The event's name.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -42,6 +37,22 @@ impl Event {
             Self::LoopEscalated(payload) => serde_json::to_value(payload),
         };
         payload.expect("a payload is plain data with text keys")
+    }
+
+    /// The event with a name and a payload. What is in the payload beside the event's own fields is left
+    /// out; a name that is not known here gives nothing.
+    ///
+    /// # Errors
+    /// A payload that is not one of this event.
+    pub fn parse(name: &str, payload: &serde_json::Value) -> Result<Option<Self>, serde_json::Error> {
+        let event = match name {
+            "agent.todolist" => serde::Deserialize::deserialize(payload).map(Self::AgentTodolist),
+            "agent.todo_item" => serde::Deserialize::deserialize(payload).map(Self::AgentTodoItem),
+            "timeline.entry" => serde::Deserialize::deserialize(payload).map(Self::TimelineEntry),
+            "loop.escalated" => serde::Deserialize::deserialize(payload).map(Self::LoopEscalated),
+            _ => return Ok(None),
+        };
+        event.map(Some)
     }
 }
 
