@@ -5,6 +5,8 @@
 pub enum ToolId {
     /// `timeline_append`
     TimelineAppend,
+    /// `update_runtime_state`
+    UpdateRuntimeState,
     /// `update_todo_item`
     UpdateTodoItem,
     /// `write_todolist`
@@ -13,12 +15,18 @@ pub enum ToolId {
 
 impl ToolId {
     /// Every tool, sorted by name.
-    pub const ALL: &'static [Self] = &[Self::TimelineAppend, Self::UpdateTodoItem, Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[
+        Self::TimelineAppend,
+        Self::UpdateRuntimeState,
+        Self::UpdateTodoItem,
+        Self::WriteTodolist,
+    ];
 
     /// The name that agents call.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TimelineAppend => "timeline_append",
+            Self::UpdateRuntimeState => "update_runtime_state",
             Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
@@ -28,6 +36,7 @@ impl ToolId {
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
             Self::TimelineAppend => &crate::tools::persistence::timeline_append::TIMELINE_APPEND,
+            Self::UpdateRuntimeState => &crate::tools::persistence::update_runtime_state::UPDATE_RUNTIME_STATE,
             Self::UpdateTodoItem => &crate::tools::persistence::update_todo_item::UPDATE_TODO_ITEM,
             Self::WriteTodolist => &crate::tools::persistence::write_todolist::WRITE_TODOLIST,
         }
@@ -37,6 +46,7 @@ impl ToolId {
     pub fn find(name: &str) -> Option<Self> {
         match name {
             "timeline_append" => Some(Self::TimelineAppend),
+            "update_runtime_state" => Some(Self::UpdateRuntimeState),
             "update_todo_item" => Some(Self::UpdateTodoItem),
             "write_todolist" => Some(Self::WriteTodolist),
             _ => None,
@@ -54,6 +64,8 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 pub enum HandlerId {
     /// `timeline_append`
     TimelineAppend,
+    /// `update_runtime_state`
+    UpdateRuntimeState,
     /// `update_todo_item`
     UpdateTodoItem,
     /// `write_todolist`
@@ -62,12 +74,18 @@ pub enum HandlerId {
 
 impl HandlerId {
     /// Every handler, by group and name.
-    pub const ALL: &'static [Self] = &[Self::TimelineAppend, Self::UpdateTodoItem, Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[
+        Self::TimelineAppend,
+        Self::UpdateRuntimeState,
+        Self::UpdateTodoItem,
+        Self::WriteTodolist,
+    ];
 
     /// The handler's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::TimelineAppend => "timeline_append",
+            Self::UpdateRuntimeState => "update_runtime_state",
             Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
@@ -77,6 +95,7 @@ impl HandlerId {
     pub const fn spec(self) -> &'static str {
         match self {
             Self::TimelineAppend => "specs/tools/persistence/timeline_append.yaml",
+            Self::UpdateRuntimeState => "specs/tools/persistence/update_runtime_state.yaml",
             Self::UpdateTodoItem => "specs/tools/persistence/update_todo_item.yaml",
             Self::WriteTodolist => "specs/tools/persistence/write_todolist.yaml",
         }
@@ -104,6 +123,10 @@ pub static GRANTS: &[Grant] = &[
     },
     Grant {
         agent: crate::AgentId::Pm,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::Pm,
         tool: ToolId::TimelineAppend,
     },
     Grant {
@@ -116,6 +139,10 @@ pub static GRANTS: &[Grant] = &[
     },
     Grant {
         agent: crate::AgentId::Architect,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::Architect,
         tool: ToolId::TimelineAppend,
     },
     Grant {
@@ -125,6 +152,10 @@ pub static GRANTS: &[Grant] = &[
     Grant {
         agent: crate::AgentId::Coder,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::Coder,
+        tool: ToolId::UpdateRuntimeState,
     },
     Grant {
         agent: crate::AgentId::Coder,
@@ -137,6 +168,10 @@ pub static GRANTS: &[Grant] = &[
     Grant {
         agent: crate::AgentId::Tester,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::Tester,
+        tool: ToolId::UpdateRuntimeState,
     },
     Grant {
         agent: crate::AgentId::Tester,
@@ -149,6 +184,10 @@ pub static GRANTS: &[Grant] = &[
     Grant {
         agent: crate::AgentId::Integrator,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::Integrator,
+        tool: ToolId::UpdateRuntimeState,
     },
     Grant {
         agent: crate::AgentId::Integrator,
@@ -161,6 +200,10 @@ pub static GRANTS: &[Grant] = &[
     Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::BugTriager,
+        tool: ToolId::UpdateRuntimeState,
     },
     Grant {
         agent: crate::AgentId::BugTriager,
@@ -191,9 +234,9 @@ impl std::fmt::Display for Counts {
 /// How much the specs declare.
 pub const fn counts() -> Counts {
     Counts {
-        handlers: 3,
-        tools: 3,
-        names: 3,
-        grants: 18,
+        handlers: 4,
+        tools: 4,
+        names: 4,
+        grants: 24,
     }
 }

@@ -127,6 +127,43 @@ pub struct TodoItem {
     pub reopened: Option<u64>,
 }
 
+/// How an agent's work goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum RuntimeStatus {
+    /// `idle`
+    #[serde(rename = "idle")]
+    Idle,
+    /// `running`
+    #[serde(rename = "running")]
+    Running,
+    /// `waiting`
+    #[serde(rename = "waiting")]
+    Waiting,
+    /// `blocked`
+    #[serde(rename = "blocked")]
+    Blocked,
+    /// `error`
+    #[serde(rename = "error")]
+    Error,
+    /// `done`
+    #[serde(rename = "done")]
+    Done,
+}
+
+impl RuntimeStatus {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Blocked => "blocked",
+            Self::Error => "error",
+            Self::Done => "done",
+        }
+    }
+}
+
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Evidence {

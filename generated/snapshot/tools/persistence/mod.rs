@@ -5,6 +5,11 @@ pub mod timeline_append {
     include!("timeline_append.rs");
 }
 
+/// Says what this agent is doing now, so that the loop and people can see it.
+pub mod update_runtime_state {
+    include!("update_runtime_state.rs");
+}
+
 /// Moves one item of this agent's todo list to another status.
 pub mod update_todo_item {
     include!("update_todo_item.rs");
