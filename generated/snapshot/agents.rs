@@ -94,7 +94,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Write"],
-    tools: &["write_todolist", "update_todo_item", "update_runtime_state"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {
@@ -135,7 +140,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Write", "Edit"],
-    tools: &["write_todolist", "update_todo_item", "update_runtime_state"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {
@@ -181,7 +191,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Edit", "Write", "Bash"],
-    tools: &["write_todolist", "update_todo_item", "update_runtime_state"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: true,
     sandbox: devloop_contract::agent::Sandbox {
@@ -227,7 +242,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Edit", "Write", "Bash"],
-    tools: &["write_todolist", "update_todo_item", "update_runtime_state"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: true,
     sandbox: devloop_contract::agent::Sandbox {
@@ -275,7 +295,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Write", "Bash"],
-    tools: &["write_todolist", "update_todo_item", "update_runtime_state"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {
@@ -324,7 +349,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read"],
-    tools: &["write_todolist", "update_todo_item", "update_runtime_state"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {

@@ -10,6 +10,8 @@ pub enum Event {
     AgentTodoItem(AgentTodoItem),
     /// An agent said what it is doing, or that it is still there.
     AgentRuntime(AgentRuntime),
+    /// An entry was appended to the timeline, which also has the data that goes with it.
+    TimelineEntry(TimelineEntry),
     /// A call ended in an internal error that a person or the loop controller must look at.
     LoopEscalated(LoopEscalated),
 }
@@ -20,6 +22,7 @@ impl Event {
         "agent.todolist",
         "agent.todo_item",
         "agent.runtime",
+        "timeline.entry",
         "loop.escalated",
     ];
 
@@ -29,6 +32,7 @@ impl Event {
             Self::AgentTodolist(_) => "agent.todolist",
             Self::AgentTodoItem(_) => "agent.todo_item",
             Self::AgentRuntime(_) => "agent.runtime",
+            Self::TimelineEntry(_) => "timeline.entry",
             Self::LoopEscalated(_) => "loop.escalated",
         }
     }
@@ -39,9 +43,27 @@ impl Event {
             Self::AgentTodolist(payload) => serde_json::to_value(payload),
             Self::AgentTodoItem(payload) => serde_json::to_value(payload),
             Self::AgentRuntime(payload) => serde_json::to_value(payload),
+            Self::TimelineEntry(payload) => serde_json::to_value(payload),
             Self::LoopEscalated(payload) => serde_json::to_value(payload),
         };
         payload.expect("a payload is plain data with text keys")
+    }
+
+    /// The event with a name and a payload. What is in the payload beside the event's own fields is left
+    /// out; a name that is not known here gives nothing.
+    ///
+    /// # Errors
+    /// A payload that is not one of this event.
+    pub fn parse(name: &str, payload: &serde_json::Value) -> Result<Option<Self>, serde_json::Error> {
+        let event = match name {
+            "agent.todolist" => serde::Deserialize::deserialize(payload).map(Self::AgentTodolist),
+            "agent.todo_item" => serde::Deserialize::deserialize(payload).map(Self::AgentTodoItem),
+            "agent.runtime" => serde::Deserialize::deserialize(payload).map(Self::AgentRuntime),
+            "timeline.entry" => serde::Deserialize::deserialize(payload).map(Self::TimelineEntry),
+            "loop.escalated" => serde::Deserialize::deserialize(payload).map(Self::LoopEscalated),
+            _ => return Ok(None),
+        };
+        event.map(Some)
     }
 }
 
@@ -114,6 +136,24 @@ pub struct PreviousRuntime {
     pub status: Option<crate::types::RuntimeStatus>,
 }
 
+/// The payload of `timeline.entry`: An entry was appended to the timeline, which also has the data that
+/// goes with it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TimelineEntry {
+    /// The entry's number.
+    pub seq: u64,
+    /// What kind of entry.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// How much it matters.
+    pub level: crate::types::TimelineLevel,
+    /// What happened.
+    pub summary: String,
+    /// What it is about; absent when nothing was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refs: Option<Vec<crate::types::TimelineRef>>,
+}
+
 /// The payload of `loop.escalated`: A call ended in an internal error that a person or the loop
 /// controller must look at.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -141,6 +181,12 @@ impl From<AgentTodoItem> for Event {
 impl From<AgentRuntime> for Event {
     fn from(payload: AgentRuntime) -> Self {
         Self::AgentRuntime(payload)
+    }
+}
+
+impl From<TimelineEntry> for Event {
+    fn from(payload: TimelineEntry) -> Self {
+        Self::TimelineEntry(payload)
     }
 }
 

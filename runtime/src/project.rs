@@ -13,8 +13,10 @@ use devloop_core::events::{Broker, EventJournal};
 use devloop_core::runtime_state::{PhaseGraph, RuntimeState, Said};
 use devloop_core::sandbox::{FsError, ProjectDir, Sandbox};
 use devloop_core::store::{Clock, Replay, Store, StoreError, SystemClock};
+use devloop_core::timeline::Timeline;
 
 use crate::config::{Config, ConfigError};
+use crate::events::{Listener, Replayed};
 use crate::ids::{Ids, UniqueIds};
 
 /// What went wrong inside a call, for whoever watches the loop.
@@ -187,6 +189,23 @@ impl Project {
     /// Where the project's events can be subscribed to inside this process.
     pub fn events(&self) -> &Broker {
         &self.broker
+    }
+
+    /// Listens to the events that this process emits from now on, keeping at most `capacity` that were not taken yet;
+    /// then the oldest go first.
+    pub fn subscribe(&self, capacity: usize) -> Listener {
+        Listener::new(self.broker.subscribe(capacity))
+    }
+
+    /// The events of all processes from number `from` on, and those that come. The newest some 70 MiB are kept; the
+    /// reader is told how many older ones it missed.
+    pub fn events_from(&self, from: u64) -> Replayed {
+        Replayed::new(self.journal.read_from(from))
+    }
+
+    /// The project's timeline, for reading: no agent's patterns let anybody write here.
+    pub fn timeline(&self) -> Timeline {
+        Timeline::new(self.machinery())
     }
 
     /// The project's events on disk, those of other processes included.

@@ -2,7 +2,8 @@
 //!
 //! Answers for the domains that handlers and faces share: the only door to the file system ([`sandbox`]), durable files
 //! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]),
-//! runtime states ([`runtime_state`]), digests ([`digest`]), what may go ([`retention`]) and small text tools ([`text`]).
+//! runtime states ([`runtime_state`]), the timeline ([`timeline`]), digests ([`digest`]), what may go ([`retention`]) and
+//! small text tools ([`text`]).
 //! Leaves out the tools themselves, the context that a handler gets, and every face.
 
 pub mod digest;
@@ -15,4 +16,5 @@ pub mod runtime_state;
 pub mod sandbox;
 pub mod store;
 pub mod text;
+pub mod timeline;
 pub mod todo;
