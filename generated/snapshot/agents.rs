@@ -86,7 +86,7 @@ pub static PM: devloop_contract::Agent = devloop_contract::Agent {
 You turn what a person wants into requirements under `prd/`. You decide what is to be built and how one will know that it works; how it is built is the Architect's.
 
 How you work:
-- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands. Write the list again when the plan changes; carry over what is still open.
+- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
 - Ask when a wish can be read in two ways; write the answer down.
 - Give every requirement an id and a check that a tester can run.
 - Write only below `prd/`.
@@ -94,7 +94,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Write"],
-    tools: &["write_todolist", "update_todo_item"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {
@@ -127,7 +132,7 @@ pub static ARCHITECT: devloop_contract::Agent = devloop_contract::Agent {
 You turn the requirements under `prd/` into a design under `sdd/`: which units there are, what each promises to the others, and in what order they can be built.
 
 How you work:
-- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands. Write the list again when the plan changes; carry over what is still open.
+- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
 - Every unit has a contract; a unit without one cannot be started.
 - Name the requirement that each decision serves.
 - Write only below `sdd/`.
@@ -135,7 +140,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Write", "Edit"],
-    tools: &["write_todolist", "update_todo_item"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {
@@ -173,7 +183,7 @@ pub static CODER: devloop_contract::Agent = devloop_contract::Agent {
 You build the unit that this session is for, below `units/<unit>/`, by its contract under `sdd/contracts/`. The contract is the Architect's: when it is wrong, say so instead of bending it.
 
 How you work:
-- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands. Write the list again when the plan changes; carry over what is still open.
+- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
 - Read the contract before the first line of code.
 - Run the tests that exist before you say that a step is done.
 - Never put JSON inline into a shell command; write it to a file and pass the file.
@@ -181,7 +191,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Edit", "Write", "Bash"],
-    tools: &["write_todolist", "update_todo_item"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: true,
     sandbox: devloop_contract::agent::Sandbox {
@@ -219,7 +234,7 @@ pub static TESTER: devloop_contract::Agent = devloop_contract::Agent {
 You find out whether the unit that this session is for does what its contract and the requirements say. You write tests and report what is broken; you do not mend it.
 
 How you work:
-- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands. Write the list again when the plan changes; carry over what is still open.
+- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
 - A bug without evidence is an opinion: name the file, the line and the output.
 - A run that executed no test is not a pass.
 - Write tests, reports and bugs, never the unit's code.
@@ -227,7 +242,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Edit", "Write", "Bash"],
-    tools: &["write_todolist", "update_todo_item"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: true,
     sandbox: devloop_contract::agent::Sandbox {
@@ -267,7 +287,7 @@ pub static INTEGRATOR: devloop_contract::Agent = devloop_contract::Agent {
 You start the units together and run the cases that cross them. What fails between units is yours to find and to describe.
 
 How you work:
-- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands. Write the list again when the plan changes; carry over what is still open.
+- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
 - Wait until a unit is healthy before you use it.
 - Keep the output of every run below `integration/`.
 - Stop what you started.
@@ -275,7 +295,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read", "Write", "Bash"],
-    tools: &["write_todolist", "update_todo_item"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {
@@ -316,7 +341,7 @@ pub static BUG_TRIAGER: devloop_contract::Agent = devloop_contract::Agent {
 You read bug reports and find out what each really is: a defect of a unit, of a contract, of a test, or none. You check the evidence before you believe it.
 
 How you work:
-- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands. Write the list again when the plan changes; carry over what is still open.
+- Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
 - Evidence that does not match the file is no evidence.
 - Look for an earlier report of the same bug before you route a new one.
 - You have no Write and no Bash: what you conclude goes through your tools.
@@ -324,7 +349,12 @@ How you work:
 - An internal error is not yours to mend. Say what you were doing and stop.
 ",
     builtins: &["Read"],
-    tools: &["write_todolist", "update_todo_item"],
+    tools: &[
+        "write_todolist",
+        "update_todo_item",
+        "update_runtime_state",
+        "timeline_append",
+    ],
     host_tools: &[],
     needs_unit: false,
     sandbox: devloop_contract::agent::Sandbox {

@@ -8,19 +8,31 @@ pub enum Event {
     AgentTodolist(AgentTodolist),
     /// An agent moved an item of its todo list.
     AgentTodoItem(AgentTodoItem),
+    /// An agent said what it is doing, or that it is still there.
+    AgentRuntime(AgentRuntime),
+    /// An entry was appended to the timeline, which also has the data that goes with it.
+    TimelineEntry(TimelineEntry),
     /// A call ended in an internal error that a person or the loop controller must look at.
     LoopEscalated(LoopEscalated),
 }
 
 impl Event {
     /// The name of every event, as in the spec.
-    pub const NAMES: &'static [&'static str] = &["agent.todolist", "agent.todo_item", "loop.escalated"];
+    pub const NAMES: &'static [&'static str] = &[
+        "agent.todolist",
+        "agent.todo_item",
+        "agent.runtime",
+        "timeline.entry",
+        "loop.escalated",
+    ];
 
     /// The event's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::AgentTodolist(_) => "agent.todolist",
             Self::AgentTodoItem(_) => "agent.todo_item",
+            Self::AgentRuntime(_) => "agent.runtime",
+            Self::TimelineEntry(_) => "timeline.entry",
             Self::LoopEscalated(_) => "loop.escalated",
         }
     }
@@ -30,9 +42,28 @@ impl Event {
         let payload = match self {
             Self::AgentTodolist(payload) => serde_json::to_value(payload),
             Self::AgentTodoItem(payload) => serde_json::to_value(payload),
+            Self::AgentRuntime(payload) => serde_json::to_value(payload),
+            Self::TimelineEntry(payload) => serde_json::to_value(payload),
             Self::LoopEscalated(payload) => serde_json::to_value(payload),
         };
         payload.expect("a payload is plain data with text keys")
+    }
+
+    /// The event with a name and a payload. What is in the payload beside the event's own fields is left
+    /// out; a name that is not known here gives nothing.
+    ///
+    /// # Errors
+    /// A payload that is not one of this event.
+    pub fn parse(name: &str, payload: &serde_json::Value) -> Result<Option<Self>, serde_json::Error> {
+        let event = match name {
+            "agent.todolist" => serde::Deserialize::deserialize(payload).map(Self::AgentTodolist),
+            "agent.todo_item" => serde::Deserialize::deserialize(payload).map(Self::AgentTodoItem),
+            "agent.runtime" => serde::Deserialize::deserialize(payload).map(Self::AgentRuntime),
+            "timeline.entry" => serde::Deserialize::deserialize(payload).map(Self::TimelineEntry),
+            "loop.escalated" => serde::Deserialize::deserialize(payload).map(Self::LoopEscalated),
+            _ => return Ok(None),
+        };
+        event.map(Some)
     }
 }
 
@@ -62,6 +93,67 @@ pub struct AgentTodoItem {
     pub version: u64,
 }
 
+/// The payload of `agent.runtime`: An agent said what it is doing, or that it is still there.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct AgentRuntime {
+    /// Whether it only said that it is there; told at most once a second.
+    pub heartbeat: bool,
+    /// The version of its state now.
+    pub version: u64,
+    /// How often it was heard of.
+    pub heartbeat_seq: u64,
+    /// Seconds of silence after which somebody should look.
+    pub ttl_s: u64,
+    /// The session that said it.
+    pub session_id: String,
+    /// The phase now; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How it goes; absent when it was never said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<crate::types::RuntimeStatus>,
+    /// The todo item in work; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_step: Option<crate::types::StepId>,
+    /// A sentence for people; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// How far the work is; absent when it was never said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_pct: Option<u64>,
+    /// Where the work stood before.
+    pub previous: PreviousRuntime,
+}
+
+/// Where the work stood before.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct PreviousRuntime {
+    /// The phase before; absent when there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The status before; absent when there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<crate::types::RuntimeStatus>,
+}
+
+/// The payload of `timeline.entry`: An entry was appended to the timeline, which also has the data that
+/// goes with it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TimelineEntry {
+    /// The entry's number.
+    pub seq: u64,
+    /// What kind of entry.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// How much it matters.
+    pub level: crate::types::TimelineLevel,
+    /// What happened.
+    pub summary: String,
+    /// What it is about; absent when nothing was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refs: Option<Vec<crate::types::TimelineRef>>,
+}
+
 /// The payload of `loop.escalated`: A call ended in an internal error that a person or the loop
 /// controller must look at.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -83,6 +175,18 @@ impl From<AgentTodolist> for Event {
 impl From<AgentTodoItem> for Event {
     fn from(payload: AgentTodoItem) -> Self {
         Self::AgentTodoItem(payload)
+    }
+}
+
+impl From<AgentRuntime> for Event {
+    fn from(payload: AgentRuntime) -> Self {
+        Self::AgentRuntime(payload)
+    }
+}
+
+impl From<TimelineEntry> for Event {
+    fn from(payload: TimelineEntry) -> Self {
+        Self::TimelineEntry(payload)
     }
 }
 

@@ -3,6 +3,10 @@
 /// A tool: one face of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolId {
+    /// `timeline_append`
+    TimelineAppend,
+    /// `update_runtime_state`
+    UpdateRuntimeState,
     /// `update_todo_item`
     UpdateTodoItem,
     /// `write_todolist`
@@ -11,11 +15,18 @@ pub enum ToolId {
 
 impl ToolId {
     /// Every tool, sorted by name.
-    pub const ALL: &'static [Self] = &[Self::UpdateTodoItem, Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[
+        Self::TimelineAppend,
+        Self::UpdateRuntimeState,
+        Self::UpdateTodoItem,
+        Self::WriteTodolist,
+    ];
 
     /// The name that agents call.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::TimelineAppend => "timeline_append",
+            Self::UpdateRuntimeState => "update_runtime_state",
             Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
@@ -24,6 +35,8 @@ impl ToolId {
     /// What the spec says about it.
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
+            Self::TimelineAppend => &crate::tools::persistence::timeline_append::TIMELINE_APPEND,
+            Self::UpdateRuntimeState => &crate::tools::persistence::update_runtime_state::UPDATE_RUNTIME_STATE,
             Self::UpdateTodoItem => &crate::tools::persistence::update_todo_item::UPDATE_TODO_ITEM,
             Self::WriteTodolist => &crate::tools::persistence::write_todolist::WRITE_TODOLIST,
         }
@@ -32,6 +45,8 @@ impl ToolId {
     /// The tool of a name or an alias.
     pub fn find(name: &str) -> Option<Self> {
         match name {
+            "timeline_append" => Some(Self::TimelineAppend),
+            "update_runtime_state" => Some(Self::UpdateRuntimeState),
             "update_todo_item" => Some(Self::UpdateTodoItem),
             "write_todolist" => Some(Self::WriteTodolist),
             _ => None,
@@ -47,6 +62,10 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 /// A handler: one spec, one implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerId {
+    /// `timeline_append`
+    TimelineAppend,
+    /// `update_runtime_state`
+    UpdateRuntimeState,
     /// `update_todo_item`
     UpdateTodoItem,
     /// `write_todolist`
@@ -55,11 +74,18 @@ pub enum HandlerId {
 
 impl HandlerId {
     /// Every handler, by group and name.
-    pub const ALL: &'static [Self] = &[Self::UpdateTodoItem, Self::WriteTodolist];
+    pub const ALL: &'static [Self] = &[
+        Self::TimelineAppend,
+        Self::UpdateRuntimeState,
+        Self::UpdateTodoItem,
+        Self::WriteTodolist,
+    ];
 
     /// The handler's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::TimelineAppend => "timeline_append",
+            Self::UpdateRuntimeState => "update_runtime_state",
             Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
         }
@@ -68,6 +94,8 @@ impl HandlerId {
     /// The spec file, relative to the root of the repository.
     pub const fn spec(self) -> &'static str {
         match self {
+            Self::TimelineAppend => "specs/tools/persistence/timeline_append.yaml",
+            Self::UpdateRuntimeState => "specs/tools/persistence/update_runtime_state.yaml",
             Self::UpdateTodoItem => "specs/tools/persistence/update_todo_item.yaml",
             Self::WriteTodolist => "specs/tools/persistence/write_todolist.yaml",
         }
@@ -94,12 +122,28 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::UpdateTodoItem,
     },
     Grant {
+        agent: crate::AgentId::Pm,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::Pm,
+        tool: ToolId::TimelineAppend,
+    },
+    Grant {
         agent: crate::AgentId::Architect,
         tool: ToolId::WriteTodolist,
     },
     Grant {
         agent: crate::AgentId::Architect,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::Architect,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::Architect,
+        tool: ToolId::TimelineAppend,
     },
     Grant {
         agent: crate::AgentId::Coder,
@@ -110,12 +154,28 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::UpdateTodoItem,
     },
     Grant {
+        agent: crate::AgentId::Coder,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::Coder,
+        tool: ToolId::TimelineAppend,
+    },
+    Grant {
         agent: crate::AgentId::Tester,
         tool: ToolId::WriteTodolist,
     },
     Grant {
         agent: crate::AgentId::Tester,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::Tester,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::Tester,
+        tool: ToolId::TimelineAppend,
     },
     Grant {
         agent: crate::AgentId::Integrator,
@@ -126,12 +186,28 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::UpdateTodoItem,
     },
     Grant {
+        agent: crate::AgentId::Integrator,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::Integrator,
+        tool: ToolId::TimelineAppend,
+    },
+    Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::WriteTodolist,
     },
     Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::UpdateTodoItem,
+    },
+    Grant {
+        agent: crate::AgentId::BugTriager,
+        tool: ToolId::UpdateRuntimeState,
+    },
+    Grant {
+        agent: crate::AgentId::BugTriager,
+        tool: ToolId::TimelineAppend,
     },
 ];
 
@@ -158,9 +234,9 @@ impl std::fmt::Display for Counts {
 /// How much the specs declare.
 pub const fn counts() -> Counts {
     Counts {
-        handlers: 2,
-        tools: 2,
-        names: 2,
-        grants: 12,
+        handlers: 4,
+        tools: 4,
+        names: 4,
+        grants: 24,
     }
 }

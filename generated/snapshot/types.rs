@@ -127,6 +127,43 @@ pub struct TodoItem {
     pub reopened: Option<u64>,
 }
 
+/// How an agent's work goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum RuntimeStatus {
+    /// `idle`
+    #[serde(rename = "idle")]
+    Idle,
+    /// `running`
+    #[serde(rename = "running")]
+    Running,
+    /// `waiting`
+    #[serde(rename = "waiting")]
+    Waiting,
+    /// `blocked`
+    #[serde(rename = "blocked")]
+    Blocked,
+    /// `error`
+    #[serde(rename = "error")]
+    Error,
+    /// `done`
+    #[serde(rename = "done")]
+    Done,
+}
+
+impl RuntimeStatus {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Blocked => "blocked",
+            Self::Error => "error",
+            Self::Done => "done",
+        }
+    }
+}
+
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Evidence {
@@ -135,4 +172,79 @@ pub struct Evidence {
     /// The line, from 1 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+}
+
+/// How much an entry of the timeline matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum TimelineLevel {
+    /// `debug`
+    #[serde(rename = "debug")]
+    Debug,
+    /// `info`
+    #[serde(rename = "info")]
+    Info,
+    /// `warn`
+    #[serde(rename = "warn")]
+    Warn,
+    /// `error`
+    #[serde(rename = "error")]
+    Error,
+}
+
+impl TimelineLevel {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Something that an entry of the timeline is about.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TimelineRef {
+    /// What kind of thing.
+    pub kind: TimelineRefKind,
+    /// Its id or path.
+    pub id: String,
+}
+
+/// What kind of thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum TimelineRefKind {
+    /// `bug`
+    #[serde(rename = "bug")]
+    Bug,
+    /// `unit`
+    #[serde(rename = "unit")]
+    Unit,
+    /// `req`
+    #[serde(rename = "req")]
+    Req,
+    /// `file`
+    #[serde(rename = "file")]
+    File,
+    /// `case`
+    #[serde(rename = "case")]
+    Case,
+    /// `contract`
+    #[serde(rename = "contract")]
+    Contract,
+}
+
+impl TimelineRefKind {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bug => "bug",
+            Self::Unit => "unit",
+            Self::Req => "req",
+            Self::File => "file",
+            Self::Case => "case",
+            Self::Contract => "contract",
+        }
+    }
 }

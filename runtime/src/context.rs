@@ -4,11 +4,13 @@
 //! session) and what the handlers do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use devloop_contract::{InternalError, Refusal, Tool, ToolError};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::replay::Key;
 use devloop_core::store::{Lock, Replay, Store, StoreError, Wait, clock};
+use devloop_core::timeline::Timeline;
 use devloop_generated::{Event, types};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -106,10 +108,20 @@ impl Context {
     /// `busy` with the holder, a cancelled call, a refused path, or an error of the system.
     pub fn lock(&self, name: &str) -> Result<Lock, StoreError> {
         let cancelled = || self.cancelled();
+        let wait = Wait::at_most(self.lock_wait()).unless(&cancelled);
+        self.inner.store.lock(name, wait)
+    }
+
+    /// How long this call waits for a lock at most.
+    pub fn lock_wait(&self) -> Duration {
         // A wait as long as the tool's own time would end in a time-out, which says less than `busy` does.
         let longest = self.inner.tool.timeout.mul_f32(0.8);
-        let wait = Wait::at_most(self.inner.project.config.lock_wait.min(longest)).unless(&cancelled);
-        self.inner.store.lock(name, wait)
+        self.inner.project.config.lock_wait.min(longest)
+    }
+
+    /// The project's timeline, written through the sandbox. Its calls block, too.
+    pub fn timeline(&self) -> Timeline {
+        Timeline::new(self.inner.store.clone())
     }
 
     /// The calls of this agent that are known again. Its calls block.

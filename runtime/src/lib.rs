@@ -20,7 +20,7 @@
 //! let identity = identify(agent, project.path(), Given::default(), None)?;
 //! let session = Session::new(Arc::new(project), agent, identity);
 //! // Events of this process, from now on; the journal has those of others, too.
-//! let events = session.project().events().subscribe(64);
+//! let events = session.project().subscribe(64);
 //!
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! let outcome = runtime.block_on(session.call(CallRequest {
@@ -32,7 +32,7 @@
 //!     progress: None,
 //! }));
 //! assert!(matches!(outcome, CallOutcome::Success(_)));
-//! assert_eq!(events.try_recv().map(|event| event.name.clone()).as_deref(), Some("agent.todolist"));
+//! assert_eq!(events.try_recv().expect("an event").name(), "agent.todolist");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -43,6 +43,7 @@ pub mod call;
 pub mod cli;
 pub mod config;
 pub mod context;
+pub mod events;
 mod handlers;
 pub mod identity;
 pub mod ids;

@@ -1,18 +1,22 @@
 //! An open project: its directory and the services that calls in it share.
 //!
 //! Answers for opening a project once and for the services that every call gets: clock, events, settings, and the loop
-//! controller that is told of internal errors. Leaves out single calls.
+//! controller that is told of internal errors and of runtime states. Leaves out single calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use devloop_core::events::{Broker, EventJournal};
+use devloop_core::runtime_state::{PhaseGraph, RuntimeState, Said};
 use devloop_core::sandbox::{FsError, ProjectDir, Sandbox};
 use devloop_core::store::{Clock, Replay, Store, StoreError, SystemClock};
+use devloop_core::timeline::Timeline;
 
 use crate::config::{Config, ConfigError};
+use crate::events::{Listener, Replayed};
 use crate::ids::{Ids, UniqueIds};
 
 /// What went wrong inside a call, for whoever watches the loop.
@@ -30,10 +34,47 @@ pub struct Escalation {
     pub chain: String,
 }
 
+/// A runtime state that was written, for whoever drives the loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuntimeStateChange {
+    /// The agent's short name.
+    pub agent: String,
+    /// The unit that it works on, if it works on one.
+    pub unit_id: Option<String>,
+    /// The agent call.
+    pub call_id: String,
+    /// The session that wrote it.
+    pub session_id: String,
+    /// Whether anything but the signs of life changed.
+    pub said: Said,
+    /// The state before; nothing when there was none.
+    pub before: Option<RuntimeState>,
+    /// The state now.
+    pub state: RuntimeState,
+}
+
 /// Whoever drives the loop. A host program brings its own; without one, the log is all there is.
 pub trait LoopController: Send + Sync {
     /// An internal error: nothing that the agent can mend. Called once per error, after the event `loop.escalated`.
     fn escalate(&self, escalation: &Escalation);
+
+    /// A runtime state, heartbeats included. It is on disk already, and the lock of the agent's state is held: be quick,
+    /// and call no tool that writes that state. Nobody has been told yet.
+    ///
+    /// # Errors
+    /// Why the state must not be: the file is put back as it was, and the call ends in an internal error. A panic counts
+    /// as a refusal, too.
+    fn runtime_state(&self, change: &RuntimeStateChange) -> Result<(), String> {
+        let _ = change;
+        Ok(())
+    }
+
+    /// The phases of an agent's work; `None` when any may follow any. Asked by each call that names a phase, under the
+    /// lock of the agent's state.
+    fn phase_graph(&self, agent: &str) -> Option<Arc<PhaseGraph>> {
+        let _ = agent;
+        None
+    }
 }
 
 /// The controller of a program that has none.
@@ -150,6 +191,23 @@ impl Project {
         &self.broker
     }
 
+    /// Listens to the events that this process emits from now on, keeping at most `capacity` that were not taken yet;
+    /// then the oldest go first.
+    pub fn subscribe(&self, capacity: usize) -> Listener {
+        Listener::new(self.broker.subscribe(capacity))
+    }
+
+    /// The events of all processes from number `from` on, and those that come. The newest some 70 MiB are kept; the
+    /// reader is told how many older ones it missed.
+    pub fn events_from(&self, from: u64) -> Replayed {
+        Replayed::new(self.journal.read_from(from))
+    }
+
+    /// The project's timeline, for reading: no agent's patterns let anybody write here.
+    pub fn timeline(&self) -> Timeline {
+        Timeline::new(self.machinery())
+    }
+
     /// The project's events on disk, those of other processes included.
     pub fn journal(&self) -> &EventJournal {
         &self.journal
@@ -164,6 +222,19 @@ impl Project {
         let replay = Arc::new(Replay::new(machinery(&self.dir, &self.clock), agent)?);
         replays.insert(agent.to_owned(), Arc::clone(&replay));
         Ok(replay)
+    }
+
+    /// Tells the loop controller of a runtime state.
+    ///
+    /// # Errors
+    /// Why it refuses it, or that it panicked.
+    pub(crate) fn tell_runtime_state(&self, change: &RuntimeStateChange) -> Result<(), String> {
+        let tell = AssertUnwindSafe(|| self.controller.runtime_state(change));
+        catch_unwind(tell).unwrap_or_else(|panic| {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!("it panicked: {}", said.unwrap_or("without a word")))
+        })
     }
 
     /// The store of what belongs to the machinery.

@@ -44,6 +44,10 @@ fn events(layout: &Layout<'_>) -> Result<String, Vec<Diagnostic>> {
         let variant = ident(variant);
         quote!(Self::#variant(payload) => serde_json::to_value(payload),)
     });
+    let parsed = events.iter().map(|(name, variant, _)| {
+        let variant = ident(variant);
+        quote!(#name => serde::Deserialize::deserialize(payload).map(Self::#variant),)
+    });
     let all = events.iter().map(|(name, ..)| name);
     file.push(quote! {
         /// What a tool tells the rest of the system. The agent, the call, the unit and the time are added to the
@@ -62,6 +66,19 @@ fn events(layout: &Layout<'_>) -> Result<String, Vec<Diagnostic>> {
             pub fn payload(&self) -> serde_json::Value {
                 let payload = match self { #(#payloads)* };
                 payload.expect("a payload is plain data with text keys")
+            }
+
+            /// The event with a name and a payload. What is in the payload beside the event's own fields is left
+            /// out; a name that is not known here gives nothing.
+            ///
+            /// # Errors
+            /// A payload that is not one of this event.
+            pub fn parse(name: &str, payload: &serde_json::Value) -> Result<Option<Self>, serde_json::Error> {
+                let event = match name {
+                    #(#parsed)*
+                    _ => return Ok(None),
+                };
+                event.map(Some)
             }
         }
     });

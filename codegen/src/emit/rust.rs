@@ -152,6 +152,13 @@ fn join(lines: &[String], at: usize) -> Option<(usize, Vec<String>)> {
             if fits && content.chars().count() <= LIST_WIDTH {
                 return Some((end, vec![one]));
             }
+            // A short list that has no room beside its name goes below it.
+            if content.chars().count() <= LIST_WIDTH
+                && let Some((name, list)) = head.rsplit_once(" = ")
+            {
+                let list = format!("{}{list}{content}{tail}", " ".repeat(depth + 4));
+                return (list.chars().count() <= MAX_WIDTH).then(|| (end, vec![format!("{name} ="), list]));
+            }
             // The comma of each line is not the element's.
             let short = inner.iter().all(|line| line.chars().count() <= SHORT_ELEMENT + 1);
             let filled = short.then(|| fill(&inner, depth + 4))?;

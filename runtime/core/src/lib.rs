@@ -1,8 +1,9 @@
 //! What devloop runs on and that knows no generated code, so that an edited spec does not recompile it.
 //!
 //! Answers for the domains that handlers and faces share: the only door to the file system ([`sandbox`]), durable files
-//! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]), digests
-//! ([`digest`]), what may go ([`retention`]) and small text tools ([`text`]).
+//! ([`store`]), admission of calls ([`registry`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]),
+//! runtime states ([`runtime_state`]), the timeline ([`timeline`]), digests ([`digest`]), what may go ([`retention`]) and
+//! small text tools ([`text`]).
 //! Leaves out the tools themselves, the context that a handler gets, and every face.
 
 pub mod digest;
@@ -12,8 +13,10 @@ pub mod memory;
 mod process;
 pub mod registry;
 pub mod retention;
+pub mod runtime_state;
 pub mod sandbox;
 pub mod secrets;
 pub mod store;
 pub mod text;
+pub mod timeline;
 pub mod todo;

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::sandbox::{Durability, RelPath};
+use crate::store::journal::{Follower, Keep, Rotation, Settings};
 use crate::store::{Journal, Store, StoreError, clock};
 
 /// How long an event waits for the journal: less than a call waits for a state file, as nothing depends on it.
@@ -131,7 +132,14 @@ fn enter<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the events of a project in `agent-state/.events/events.ndjson` and tells them to a broker.
+/// When a file of the journal is full, and how much of it is kept: about 70 MiB.
+const FULL: Rotation = Rotation {
+    bytes: 8 * 1024 * 1024,
+    lines: 500_000,
+    keep: Keep::Newest(8),
+};
+
+/// Keeps the newest events of a project in `agent-state/.events/` and tells them to a broker.
 #[derive(Clone, Debug)]
 pub struct EventJournal {
     journal: Journal,
@@ -142,9 +150,18 @@ pub struct EventJournal {
 impl EventJournal {
     /// The journal of the store's project; what is emitted is also told to `broker`.
     pub fn new(store: Store, broker: Broker) -> Self {
+        Self::with_rotation(store, broker, FULL)
+    }
+
+    /// As [`new`](Self::new), with other limits; for tests.
+    pub fn with_rotation(store: Store, broker: Broker, rotation: Rotation) -> Self {
         let path = RelPath::parse("agent-state/.events/events.ndjson").expect("a constant path that keeps every rule");
-        // An event tells of a file that is durable already, and can be found again by looking at it.
-        let journal = Journal::new(store.clone(), path, "events", Durability::Cached);
+        let settings = Settings {
+            rotation: Some(rotation),
+            // An event tells of a file that is durable already, and can be found again by looking at it.
+            ..Durability::Cached.into()
+        };
+        let journal = Journal::new(store.clone(), path, "events", settings);
         Self { journal, store, broker }
     }
 
@@ -167,18 +184,69 @@ impl EventJournal {
         kept
     }
 
-    /// The kept events from number `from` on, oldest first. Reads the whole file.
+    /// The kept events from number `from` on, oldest first: those of all processes, and, when it is asked again, those
+    /// that have come since. One that stopped at some number goes on from the next.
+    pub fn read_from(&self, from: u64) -> EventReader {
+        EventReader {
+            follower: self.journal.follow_from(from),
+            unknown: 0,
+        }
+    }
+}
+
+/// Reads the kept events of a project, and goes on as they come. Its calls block.
+#[derive(Debug)]
+pub struct EventReader {
+    follower: Follower,
+    /// Records that are no events.
+    unknown: u64,
+}
+
+impl EventReader {
+    /// What is there by now, at most `most` events; empty at the end. Does not wait.
     ///
     /// # Errors
     /// A refused path or an error of the system.
-    pub fn read_from(&self, from: u64) -> Result<Vec<EventRecord>, StoreError> {
-        let records = self.journal.read_from(from);
-        records
-            .filter_map(|record| match record {
-                Ok(record) => serde_json::from_value(Value::Object(record.fields)).ok().map(Ok),
-                Err(error) => Some(Err(error)),
-            })
-            .collect()
+    pub fn next_batch(&mut self, most: usize) -> Result<Vec<EventRecord>, StoreError> {
+        self.wait_batch(most, Duration::ZERO, &|| false)
+    }
+
+    /// As [`next_batch`](Self::next_batch), waiting at most `timeout` for the first one, and no longer than `cancelled`
+    /// allows.
+    ///
+    /// # Errors
+    /// As [`next_batch`](Self::next_batch).
+    pub fn wait_batch(
+        &mut self,
+        most: usize,
+        timeout: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<EventRecord>, StoreError> {
+        loop {
+            let batch = self.follower.wait_batch(most, timeout, cancelled)?;
+            if batch.is_empty() {
+                return Ok(Vec::new());
+            }
+            let count = batch.len();
+            let events: Vec<EventRecord> = batch
+                .into_iter()
+                .filter_map(|record| serde_json::from_value(Value::Object(record.fields)).ok())
+                .collect();
+            self.unknown += (count - events.len()) as u64;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// How many numbers were passed over so far: of events too old to be kept, and of those that cannot be read.
+    pub fn lost(&self) -> u64 {
+        self.follower.skipped().numbers + self.unknown
+    }
+
+    /// The number from which a later reader would go on.
+    pub fn position(&self) -> u64 {
+        self.follower.position()
     }
 }
 
@@ -245,11 +313,40 @@ mod tests {
         let told: Vec<_> = std::iter::from_fn(|| listener.try_recv())
             .map(|event| (*event).clone())
             .collect();
-        assert_eq!(journal.read_from(0).unwrap(), told);
-        assert_eq!(journal.read_from(2).unwrap(), told[1..]);
+        assert_eq!(journal.read_from(0).next_batch(10).unwrap(), told);
+        let mut second = journal.read_from(2);
+        assert_eq!(second.next_batch(10).unwrap(), told[1..]);
+        assert_eq!((second.lost(), second.position()), (0, 3));
+        assert!(second.next_batch(10).unwrap().is_empty());
+        journal.emit("agent.todolist", Value::Null).unwrap();
+        assert_eq!(second.next_batch(10).unwrap()[0].seq, 3);
         let text = std::fs::read_to_string(dir.path().join("agent-state/.events/events.ndjson")).unwrap();
         let first = r#"{"seq":1,"ts":"2026-11-30T10:15:00.123Z","name":"agent.todolist","payload":{"agent":"pm"}}"#;
         assert_eq!(text.lines().next(), Some(first));
+    }
+
+    #[test]
+    fn who_comes_too_late_is_told_how_many_are_gone() {
+        let Place { store, dir } = place();
+        let rotation = Rotation {
+            bytes: 1 << 20,
+            lines: 10,
+            keep: Keep::Newest(2),
+        };
+        let journal = EventJournal::with_rotation(store, Broker::new(), rotation);
+        let mut early = journal.read_from(1);
+        for seq in 1..=57 {
+            assert_eq!(journal.emit("x", Value::from(seq)).unwrap(), seq);
+            assert_eq!(early.next_batch(10).unwrap().len(), 1);
+        }
+        assert_eq!(early.lost(), 0);
+        let live = dir.path().join("agent-state/.events/events.ndjson");
+        let text = std::fs::read_to_string(&live).unwrap();
+        std::fs::write(&live, text.replace("\"name\":\"x\",\"payload\":55", "\"nam\":\"x\"")).unwrap();
+        let mut late = journal.read_from(5);
+        let seqs: Vec<_> = late.next_batch(100).unwrap().iter().map(|event| event.seq).collect();
+        assert_eq!(seqs, (31..=57).filter(|seq| *seq != 55).collect::<Vec<_>>());
+        assert_eq!((late.lost(), late.position()), (27, 58));
     }
 
     #[test]

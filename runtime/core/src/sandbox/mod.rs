@@ -106,6 +106,11 @@ impl Sandbox {
         self
     }
 
+    /// When writes count as done.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// The project directory.
     pub fn project(&self) -> &Arc<ProjectDir> {
         &self.project

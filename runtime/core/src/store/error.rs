@@ -18,6 +18,22 @@ pub enum StoreError {
     Cancelled,
     /// A file operation.
     Fs(FsError),
+    /// A state file whose format is newer than the one that is known here; it was left as it is.
+    Newer {
+        /// The file, project-relative.
+        path: String,
+        /// The format that it says.
+        found: String,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// A state file that was only looked at and is none; it was left as it is.
+    Unreadable {
+        /// The file, project-relative.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A value that cannot be written as JSON: a bug.
     Serialize(serde_json::Error),
     /// A journal that was to be read without a gap has one, or a line that is no record.
@@ -42,6 +58,12 @@ impl fmt::Display for StoreError {
             }
             Self::Cancelled => f.write_str("the wait for a lock was called off"),
             Self::Fs(error) => error.fmt(f),
+            Self::Newer { path, found, known } => write!(
+                f,
+                "`{path}` has format {found}, and this devloop reads formats up to {known}: a newer devloop has written it. \
+                 It was left as it is; use that devloop here, or move the file away to start afresh"
+            ),
+            Self::Unreadable { path, problem } => write!(f, "`{path}` cannot be read as a state file: {problem}"),
             Self::Serialize(error) => write!(f, "the value cannot be written as JSON: {error}"),
             Self::Damaged { path, line, byte, what } => write!(
                 f,
@@ -54,7 +76,9 @@ impl fmt::Display for StoreError {
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Common(_) | Self::Cancelled | Self::Damaged { .. } => None,
+            Self::Common(_) | Self::Cancelled | Self::Newer { .. } | Self::Unreadable { .. } | Self::Damaged { .. } => {
+                None
+            }
             Self::Fs(error) => error.source(),
             Self::Serialize(error) => Some(error),
         }
@@ -79,7 +103,8 @@ impl<F> From<StoreError> for Refusal<F> {
             StoreError::Common(failure) => Self::Common(failure),
             StoreError::Cancelled => Self::Tool(ToolError::Cancelled),
             StoreError::Fs(error) => error.into(),
-            error @ StoreError::Damaged { .. } => {
+            // Nothing that the agent can mend: a file is broken, or two versions of devloop work on one project.
+            error @ (StoreError::Newer { .. } | StoreError::Unreadable { .. } | StoreError::Damaged { .. }) => {
                 Self::Tool(ToolError::Internal(InternalError::bare(error.to_string())))
             }
             StoreError::Serialize(error) => Self::Tool(ToolError::Internal(InternalError::new(

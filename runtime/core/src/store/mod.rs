@@ -21,14 +21,12 @@ use std::sync::Arc;
 #[cfg(doc)]
 use std::time::Duration;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 pub use clock::{Clock, FixedClock, SystemClock};
 pub use error::StoreError;
 pub use journal::{Appended, Journal};
 pub use lock::{DEFAULT_WAIT, Lock, Wait};
 pub use replay::Replay;
+pub use state::{Kept, StateFile};
 
 use crate::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
 
@@ -65,24 +63,53 @@ impl Store {
         lock::acquire(self, name, wait.into())
     }
 
-    /// Reads a state file; `None` when there is none. One that is not the JSON of a `T`, or larger than
-    /// [`LARGEST_STATE`](state::LARGEST_STATE), is renamed to `<name>.corrupt-<stamp>`. Hold its lock.
+    /// Reads a state file, whichever format it has; `None` when there is none. One that is no `T`, or larger than
+    /// [`LARGEST_STATE`](state::LARGEST_STATE), is renamed to `<name>.corrupt-<stamp>`. Hold its lock. 3 system calls and
+    /// the reading.
     ///
     /// # Errors
-    /// `state_corrupt` with the new name, a refused path, or an error of the system.
-    pub fn read_state<T: DeserializeOwned>(&self, path: &RelPath) -> Result<Option<T>, StoreError> {
+    /// `state_corrupt` with the new name, [`StoreError::Newer`], a refused path, or an error of the system.
+    pub fn read_state<T: StateFile>(&self, path: &RelPath) -> Result<Option<T>, StoreError> {
+        Ok(state::read(self, path)?.map(|kept| kept.value))
+    }
+
+    /// As [`read_state`](Self::read_state), with the bytes: for who keeps them or may have to
+    /// [put them back](Self::restore_state).
+    ///
+    /// # Errors
+    /// As [`read_state`](Self::read_state).
+    pub fn read_state_kept<T: StateFile>(&self, path: &RelPath) -> Result<Option<Kept<T>>, StoreError> {
         state::read(self, path)
     }
 
-    /// Writes a state file: pretty JSON with two spaces and a final line end, whole or not at all. Hold its lock.
+    /// Reads a state file without its lock: it is always whole, and may be another a moment later. Sets nothing aside.
+    /// Costs what [`read_state`](Self::read_state) costs.
     ///
     /// # Errors
-    /// A refused path, an error of the system, or a value that is no JSON.
-    pub fn write_state<T: Serialize + ?Sized>(&self, path: &RelPath, value: &T) -> Result<(), StoreError> {
+    /// [`StoreError::Unreadable`], [`StoreError::Newer`], a refused path, or an error of the system.
+    pub fn peek_state<T: StateFile>(&self, path: &RelPath) -> Result<Option<T>, StoreError> {
+        state::peek(self, path)
+    }
+
+    /// Writes a state file: pretty JSON with two spaces and a final line end, whole or not at all. Hold its lock. Costs
+    /// what [`Sandbox::replace`] costs.
+    ///
+    /// # Errors
+    /// A refused path, an error of the system, or a value that is no JSON object.
+    pub fn write_state<T: StateFile>(&self, path: &RelPath, value: &T) -> Result<(), StoreError> {
         state::write(self, path, value)
     }
 
-    /// Keeps `bytes` as `agent-state/history/<name>`; names end in a [stamp](clock::stamp). Gives the path.
+    /// Puts a state file back as it was [before](Kept::bytes), or removes it when there was none. Hold its lock since then.
+    ///
+    /// # Errors
+    /// A refused path or an error of the system.
+    pub fn restore_state(&self, path: &RelPath, before: Option<&[u8]>) -> Result<(), StoreError> {
+        state::restore(self, path, before)
+    }
+
+    /// Keeps `bytes` as `agent-state/history/<name>`, as durably as state is written; names end in a
+    /// [stamp](clock::stamp). Gives the path.
     ///
     /// # Errors
     /// A name that is no path, or an error of the system.

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use devloop_contract::CommonFailure;
 use devloop_contract::glob::Pattern;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::*;
@@ -40,6 +41,9 @@ pub(crate) fn rel(text: &str) -> RelPath {
 }
 
 pub(crate) const LONG: Duration = Duration::from_mins(1);
+
+/// Any object will do.
+impl StateFile for Value {}
 
 /// Runs one ignored test, named from this crate's root, in another process.
 pub(crate) fn child(test: &str, dir: &Path, number: usize) -> Child {
@@ -237,22 +241,189 @@ fn state_is_pretty_and_comes_back() {
     fs::write(&file, format!("\u{FEFF}{text}")).unwrap();
     assert_eq!(store.read_state::<Value>(&path).unwrap(), Some(value));
     assert!(matches!(
-        store.write_state(&rel("prd/x.json"), &1),
+        store.write_state(&rel("prd/x.json"), &json!({})),
         Err(StoreError::Fs(FsError::Denied { .. }))
     ));
+}
+
+/// A document with a field that it must have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Plain {
+    n: u64,
+}
+
+impl StateFile for Plain {}
+
+/// The same after two changes of its form: `n` became `count`, then `counts`; what others keep is carried along.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Third {
+    counts: Vec<u64>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+impl StateFile for Third {
+    const FORMAT: u32 = 3;
+
+    fn migrate(from: u32, mut state: Map<String, Value>) -> Result<Map<String, Value>, String> {
+        let mut take = |key: &str| state.shift_remove(key).ok_or_else(|| format!("it has no `{key}`"));
+        let (key, value) = match from {
+            1 => ("count", take("n")?),
+            2 => ("counts", json!([take("count")?])),
+            _ => return Err("never asked for".into()),
+        };
+        state.insert(key.to_owned(), value);
+        Ok(state)
+    }
+}
+
+#[test]
+fn an_older_format_is_read_as_todays_and_written_so_with_the_next_write() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/x.json");
+    store.write_state(&path, &Plain { n: 7 }).unwrap();
+    let file = dir.path().join(path.as_str());
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        "{\n  \"n\": 7\n}\n",
+        "format 1 says none"
+    );
+    let more = |text: &str| -> Map<String, Value> { serde_json::from_str(text).unwrap() };
+    for (text, kept) in [
+        (r#"{"n": 7}"#, "{}"),
+        (r#"{"n": 7, "format": 1}"#, "{}"),
+        (
+            r#"{"format": 2, "of": "a person", "count": 7, "x": null}"#,
+            r#"{"of": "a person", "x": null}"#,
+        ),
+        (r#"{"counts": [7], "format": 3.0}"#, "{}"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let third = Third {
+            counts: vec![7],
+            more: more(kept),
+        };
+        let found = store.read_state_kept::<Third>(&path).unwrap().unwrap();
+        assert_eq!((&found.value, &*found.bytes), (&third, text.as_bytes()), "{text}");
+        assert_eq!(store.peek_state::<Third>(&path).unwrap().unwrap(), third);
+        assert_eq!(fs::read_to_string(&file).unwrap(), text, "reading changes nothing");
+        store.write_state(&path, &third).unwrap();
+        let written = fs::read_to_string(&file).unwrap();
+        assert!(written.starts_with("{\n  \"format\": 3,\n  \"counts\": ["), "{written}");
+        assert_eq!(store.read_state::<Third>(&path).unwrap().unwrap(), third);
+        store.restore_state(&path, Some(&found.bytes)).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        store.restore_state(&path, None).unwrap();
+        assert_eq!(store.read_state::<Third>(&path).unwrap(), None);
+    }
+    // A file of format 1 that says so loses only that.
+    fs::write(&file, r#"{"format": 1, "n": 7}"#).unwrap();
+    assert_eq!(store.read_state::<Value>(&path).unwrap().unwrap(), json!({"n": 7}));
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_as_it_is() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/x.json");
+    fs::create_dir_all(dir.path().join("agent-state")).unwrap();
+    for format in ["2", "2.0", "99999999999999999999", "1e300"] {
+        // Whatever else is in it: its form is not known here.
+        let text = format!("{{\"format\": {format}, \"n\": \"seven\"}}");
+        fs::write(dir.path().join(path.as_str()), &text).unwrap();
+        for error in [
+            store.read_state::<Plain>(&path).unwrap_err(),
+            store.peek_state::<Plain>(&path).unwrap_err(),
+        ] {
+            assert!(matches!(error, StoreError::Newer { known: 1, .. }), "{error}");
+            let said = error.to_string();
+            assert!(
+                said.contains("formats up to 1") && said.contains("use that devloop"),
+                "{said}"
+            );
+        }
+        assert_eq!(fs::read_to_string(dir.path().join(path.as_str())).unwrap(), text);
+    }
+    assert_eq!(store.sandbox().list(&rel("agent-state")).unwrap().unwrap().len(), 1);
+}
+
+#[test]
+fn a_format_that_is_none_and_a_migration_that_fails_are_corrupt() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/x.json");
+    fs::create_dir_all(dir.path().join("agent-state")).unwrap();
+    for (text, why) in [
+        (r#"{"format": 0, "n": 7}"#, "`format` is 0"),
+        (r#"{"format": -1, "n": 7}"#, "`format` is -1"),
+        (r#"{"format": 1.5, "n": 7}"#, "`format` is 1.5"),
+        (r#"{"format": "2", "n": 7}"#, "`format` is \"2\""),
+        (r#"{"format": null, "n": 7}"#, "`format` is null"),
+        (r#"{"format": 1, "format": 2, "n": 7}"#, "duplicate field"),
+        (r#"{"m": 7}"#, "format 1 to the next: it has no `n`"),
+        (r#"{"format": 2, "n": 7}"#, "format 2 to the next: it has no `count`"),
+        (r#"{"n": "seven"}"#, "after it was brought from format 1 to 3"),
+    ] {
+        fs::write(dir.path().join(path.as_str()), text).unwrap();
+        let looked = store.peek_state::<Third>(&path).unwrap_err();
+        assert!(matches!(looked, StoreError::Unreadable { .. }), "{looked}");
+        let error = store.read_state::<Third>(&path).unwrap_err();
+        let StoreError::Common(CommonFailure::StateCorrupt { kept_as, problem, .. }) = error else {
+            panic!("{text}: {error}")
+        };
+        assert!(problem.contains(why), "{text}: {problem}");
+        assert_eq!(fs::read_to_string(dir.path().join(kept_as)).unwrap(), text);
+    }
+}
+
+/// What a process that was killed has not renamed yet: a whole document, and newer than the one that counts.
+#[test]
+fn the_temporary_file_of_a_killed_process_is_never_taken_for_state() {
+    let Place { dir, store } = place();
+    let path = rel("agent-state/x.json");
+    store.write_state(&path, &Plain { n: 1 }).unwrap();
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let left = dir.path().join(format!("agent-state/.devloop-tmp-{}-0", ended.id()));
+    fs::write(&left, "{\n  \"n\": 2\n}\n").unwrap();
+    let old = std::time::SystemTime::now() - Duration::from_mins(2);
+    fs::File::options()
+        .write(true)
+        .open(&left)
+        .unwrap()
+        .set_modified(old)
+        .unwrap();
+    assert_eq!(store.read_state::<Plain>(&path).unwrap(), Some(Plain { n: 1 }));
+    assert_eq!(store.sandbox().list(&rel("agent-state")).unwrap().unwrap().len(), 1);
+    // The next process that writes there removes it.
+    let next = store_at(dir.path());
+    next.write_state(&path, &Plain { n: 3 }).unwrap();
+    assert!(!left.exists());
+    assert_eq!(next.read_state::<Plain>(&path).unwrap(), Some(Plain { n: 3 }));
+    // Nor is one that was written under a name of its own for a file that is not there.
+    fs::write(&left, "{\"n\": 2}").unwrap();
+    store.restore_state(&path, None).unwrap();
+    assert_eq!(store.read_state::<Plain>(&path).unwrap(), None);
 }
 
 #[test]
 fn a_corrupt_state_file_is_set_aside_and_never_lost() {
     let Place { dir, store } = place();
     let path = rel("agent-state/pm-todo.json");
-    store.write_state(&path, &json!([])).unwrap();
-    for (round, bytes) in [&b"{\"a\": tru"[..], b"", b"\xff\xfe", b"{\"a\": 1}"]
-        .into_iter()
-        .enumerate()
+    store.write_state(&path, &json!({})).unwrap();
+    for (round, bytes) in [
+        &b"{\"a\": tru"[..],
+        b"",
+        b"\xff\xfe",
+        b"{\"a\": 1}",
+        b"[1]",
+        b"7",
+        b"\0\0\0\0",
+        b"{\"a\": 1} x",
+    ]
+    .into_iter()
+    .enumerate()
     {
         fs::write(dir.path().join(path.as_str()), bytes).unwrap();
-        let error = store.read_state::<Vec<u8>>(&path).unwrap_err();
+        let error = store.read_state::<Plain>(&path).unwrap_err();
         let StoreError::Common(CommonFailure::StateCorrupt {
             path: named,
             kept_as,
@@ -273,7 +444,7 @@ fn a_corrupt_state_file_is_set_aside_and_never_lost() {
         );
         assert!(!problem.is_empty());
         assert_eq!(fs::read(dir.path().join(kept_as)).unwrap(), bytes);
-        assert_eq!(store.read_state::<Vec<u8>>(&path).unwrap(), None);
+        assert_eq!(store.read_state::<Plain>(&path).unwrap(), None);
     }
 }
 
@@ -281,7 +452,7 @@ fn a_corrupt_state_file_is_set_aside_and_never_lost() {
 fn a_state_file_that_is_too_large_is_set_aside_too() {
     let Place { dir, store } = place();
     let path = rel("agent-state/pm-todo.json");
-    store.write_state(&path, &json!([])).unwrap();
+    store.write_state(&path, &json!({})).unwrap();
     let file = fs::OpenOptions::new()
         .write(true)
         .open(dir.path().join(path.as_str()))

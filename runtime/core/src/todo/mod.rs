@@ -11,8 +11,10 @@ use std::collections::BTreeMap;
 
 use devloop_contract::ValidationError;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::graph::Dependencies;
+use crate::store::StateFile;
 use crate::text::nearest;
 
 pub use self::moves::{Move, Moved, OtherStep, Refused};
@@ -42,7 +44,12 @@ pub struct TodoList {
     /// When the list last changed, UTC.
     #[serde(default)]
     pub updated_at: String,
+    /// What others keep with the list; carried along untouched until it is replaced.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
 }
+
+impl StateFile for TodoList {}
 
 fn first_version() -> u64 {
     1
@@ -74,7 +81,7 @@ pub struct TodoItem {
     pub reopened: u64,
     /// What later tools keep with a step; carried along untouched.
     #[serde(flatten)]
-    pub more: serde_json::Map<String, serde_json::Value>,
+    pub more: Map<String, Value>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -90,6 +97,9 @@ pub struct Evidence {
     /// The line, from 1 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// What others keep with it; carried along untouched.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
 }
 
 /// Where a step stands.
@@ -131,7 +141,7 @@ impl TodoItem {
             reason: None,
             evidence: Vec::new(),
             reopened: 0,
-            more: serde_json::Map::new(),
+            more: Map::new(),
         }
     }
 }

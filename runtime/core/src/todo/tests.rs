@@ -66,6 +66,7 @@ fn ready_are_the_steps_with_nothing_left_to_wait_for() {
         progress_pct: 0,
         version: 1,
         updated_at: String::new(),
+        more: Map::new(),
     };
     assert_eq!(list.ready(), ["step-002", "step-003"]);
     assert_eq!(list.work_out_current().as_deref(), Some("step-002"));
@@ -74,6 +75,13 @@ fn ready_are_the_steps_with_nothing_left_to_wait_for() {
     list.items[2].status = TodoStatus::Doing;
     assert_eq!(list.work_out_current().as_deref(), Some("step-003"));
     assert_eq!(list.open(), ["step-001", "step-003"]);
+}
+
+#[test]
+fn what_others_keep_with_a_list_survives_at_every_level() {
+    let text = r#"{"agent":"pm","call_id":"c","created_at":"t","items":[{"id":"step-001","description":"x","status":"done","evidence":[{"path":"a","line":1,"quote":"q"}],"estimate":{"hours":3}}],"current":null,"progress_pct":100,"version":1,"updated_at":"t","owner":["a",null,1.5]}"#;
+    let list: TodoList = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_string(&list).unwrap(), text);
 }
 
 #[test]
@@ -93,6 +101,7 @@ fn list_of(items: Vec<TodoItem>) -> TodoList {
         progress_pct: 0,
         version: 1,
         updated_at: clock::iso(now()),
+        more: Map::new(),
     }
 }
 
@@ -260,6 +269,7 @@ fn note_and_evidence_stay_until_others_come_and_the_reason_while_it_is_blocked()
     let evidence = |path: &str| Evidence {
         path: path.into(),
         line: Some(3),
+        more: Map::new(),
     };
     let mut list = list_of(vec![item("step-001", &[])]);
     let mut step = to("step-001", Blocked);

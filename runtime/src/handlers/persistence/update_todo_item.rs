@@ -9,6 +9,7 @@ use devloop_generated::tools::persistence::update_todo_item::{
     AnotherInProgressDetails, BadTransitionDetails, Counts, DepsOpenDetails, Failure, Input, Output,
     UnknownItemDetails, UpdateTodoItem, VersionConflictDetails,
 };
+use serde_json::Map;
 
 use crate::context::Context;
 use crate::todo::{count, given_status, ids, list_lock, list_path, shown_item, shown_status};
@@ -75,6 +76,7 @@ fn given_move(input: Input) -> Move {
     let evidence = input.evidence.into_iter().map(|evidence| Evidence {
         path: evidence.path.into(),
         line: evidence.line,
+        more: Map::new(),
     });
     Move {
         id: input.id.into(),

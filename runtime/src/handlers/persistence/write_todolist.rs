@@ -4,12 +4,12 @@
 
 use devloop_contract::{Handle, Outcome, ToolError};
 use devloop_core::sandbox::RelPath;
-use devloop_core::store::clock;
-use devloop_core::store::state::LARGEST_STATE;
+use devloop_core::store::{Kept, clock};
 use devloop_core::todo::{TodoItem, TodoList, check_new_list};
 use devloop_generated::events::AgentTodolist;
 use devloop_generated::tools::persistence::write_todolist::{Failure, Input, Item, Output, Replaced, WriteTodolist};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Map;
 
 use crate::context::Context;
 use crate::todo::{count, ids, list_lock, list_path, shown_item};
@@ -28,16 +28,17 @@ fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
     let path = list_path(&key)?;
     // A list is replaced whole, so it can be looked at without the lock; whatever is wrong with it is found under it.
     let untouched = |list: &TodoList| list.items == items;
-    if let Some(list) = glance(context, &path).filter(untouched) {
+    if let Some(list) = store.peek_state(&path).ok().flatten().filter(untouched) {
         return Ok(unchanged(&list, &path));
     }
     let _lock = context.lock(&list_lock(&key))?;
-    let previous: Option<TodoList> = store.read_state(&path)?;
-    if let Some(list) = previous.as_ref().filter(|list| untouched(list)) {
+    let kept = store.read_state_kept::<TodoList>(&path)?;
+    let previous = kept.as_ref().map(|kept| &kept.value);
+    if let Some(list) = previous.filter(|list| untouched(list)) {
         return Ok(unchanged(list, &path));
     }
 
-    let created_at = clock::iso(after(previous.as_ref(), context.now()));
+    let created_at = clock::iso(after(previous, context.now()));
     let mut list = TodoList {
         agent: context.identity().agent.to_owned(),
         call_id: context.identity().call_id.clone(),
@@ -45,21 +46,21 @@ fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
         items,
         current: None,
         progress_pct: 0,
-        version: previous.as_ref().map_or(1, |list| list.version.saturating_add(1)),
+        version: previous.map_or(1, |list| list.version.saturating_add(1)),
         updated_at: created_at,
+        // What others kept with the list before was about that one; its bytes are in the history.
+        more: Map::new(),
     };
     list.current = list.work_out_current();
     // From here on there is no way back: a list that was kept in the history is replaced, too.
     if context.cancelled() {
         return Err(ToolError::Cancelled.into());
     }
-    if let Some(previous) = &previous {
-        // The bytes as they are: whatever a later version keeps in the file is kept with it.
-        let bytes = context.sandbox().read(&path, LARGEST_STATE)?.unwrap_or_default();
+    if let Some(Kept { value: previous, bytes }) = &kept {
         // What is no time, in a file that anybody may have edited, makes no name either.
         let stamp = clock::stamp(previous.created_at.parse().unwrap_or_else(|_| context.now()));
         let prefix = format!("{key}-todo.");
-        store.keep_in_history(&format!("{prefix}{stamp}.json"), &bytes)?;
+        store.keep_in_history(&format!("{prefix}{stamp}.json"), bytes)?;
         store.prune_history(&prefix, context.project().config().history_kept)?;
     }
     store.write_state(&path, &list)?;
@@ -76,12 +77,6 @@ fn write(context: &Context, items: Vec<TodoItem>) -> Outcome<Output, Failure> {
         open: list.open(),
     });
     Ok(answer(&list, &path, replaced))
-}
-
-/// The list as it stands, if it can be read.
-fn glance(context: &Context, path: &RelPath) -> Option<TodoList> {
-    let bytes = context.sandbox().read(path, LARGEST_STATE).ok()??;
-    serde_json::from_slice(&bytes).ok()
 }
 
 /// Now, or a millisecond after the list before: lists of one agent never share a time, whatever the clock does, and so

@@ -22,6 +22,7 @@ mod tests;
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 
 use devloop_contract::CommonFailure;
 use serde::Serialize;
@@ -228,6 +229,24 @@ impl Journal {
     pub fn sync(&self) -> Result<(), StoreError> {
         if let Some(live) = self.named(self.project().open_read(&self.path))? {
             live.sync_data().map_err(|source| self.io("sync", &self.path, source))?;
+        }
+        self.sync_names()
+    }
+
+    /// Makes the record with a number durable, and all before it, even where an earlier fdatasync failed: its line is
+    /// written once more in its place, as the kernel takes what it failed to keep for clean. Hold the journal's lock.
+    /// Nothing is done for a number that has no record; what was rotated away was durable before.
+    ///
+    /// # Errors
+    /// A refused path, or an error of the system.
+    pub fn make_durable(&self, seq: u64) -> Result<(), StoreError> {
+        let fail = |source| self.io("make durable", &self.path, source);
+        if let Some(live) = self.named(self.project().open_read(&self.path))?
+            && let Some((place, line)) = reader::line_of(&live, seq).map_err(fail)?
+        {
+            let file = self.named(self.project().open_update(&self.path))?;
+            file.write_all_at(&line, place).map_err(fail)?;
+            file.sync_data().map_err(fail)?;
         }
         self.sync_names()
     }

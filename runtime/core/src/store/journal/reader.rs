@@ -598,6 +598,20 @@ pub(super) fn first_record(file: &File, from: u64, to: u64) -> io::Result<Option
     }
 }
 
+/// The line of the record with a number, and where it begins.
+pub(super) fn line_of(file: &File, seq: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
+    let mut lines = Lines::new(start_of(file, seq)?, SMALL_PIECE);
+    while lines.next(file)? == Found::Line || lines.end_with_rest() {
+        let Some(record) = line::last_record(lines.line()) else {
+            continue;
+        };
+        if record.seq >= seq {
+            return Ok((record.seq == seq).then(|| (lines.start(), lines.line().to_vec())));
+        }
+    }
+    Ok(None)
+}
+
 /// A place from which all records from a number on follow, with few before them. Numbers grow with places, so that a few
 /// pieces are read, not the file.
 fn start_of(file: &File, seq: u64) -> io::Result<u64> {
