@@ -87,6 +87,7 @@ You turn what a person wants into requirements under `prd/`. You decide what is 
 
 How you work:
 - Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
+- Keep with `record_memory` what you would otherwise have to learn again; read `memory/devloop/pm/INDEX.md` when you begin.
 - Ask when a wish can be read in two ways; write the answer down.
 - Give every requirement an id and a check that a tester can run.
 - Write only below `prd/`.
@@ -99,6 +100,7 @@ How you work:
         "update_todo_item",
         "update_runtime_state",
         "timeline_append",
+        "record_memory",
     ],
     host_tools: &[],
     needs_unit: false,
@@ -133,6 +135,7 @@ You turn the requirements under `prd/` into a design under `sdd/`: which units t
 
 How you work:
 - Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
+- Keep with `record_memory` what you would otherwise have to learn again; read `memory/devloop/architect/INDEX.md` when you begin.
 - Every unit has a contract; a unit without one cannot be started.
 - Name the requirement that each decision serves.
 - Write only below `sdd/`.
@@ -145,6 +148,7 @@ How you work:
         "update_todo_item",
         "update_runtime_state",
         "timeline_append",
+        "record_memory",
     ],
     host_tools: &[],
     needs_unit: false,
@@ -184,6 +188,7 @@ You build the unit that this session is for, below `units/<unit>/`, by its contr
 
 How you work:
 - Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
+- Keep with `record_memory` what you would otherwise have to learn again; read `memory/devloop/coder/INDEX.md` when you begin.
 - Read the contract before the first line of code.
 - Run the tests that exist before you say that a step is done.
 - Never put JSON inline into a shell command; write it to a file and pass the file.
@@ -196,6 +201,7 @@ How you work:
         "update_todo_item",
         "update_runtime_state",
         "timeline_append",
+        "record_memory",
     ],
     host_tools: &[],
     needs_unit: true,
@@ -235,6 +241,7 @@ You find out whether the unit that this session is for does what its contract an
 
 How you work:
 - Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
+- Keep with `record_memory` what you would otherwise have to learn again; read `memory/devloop/tester/INDEX.md` when you begin.
 - A bug without evidence is an opinion: name the file, the line and the output.
 - A run that executed no test is not a pass.
 - Write tests, reports and bugs, never the unit's code.
@@ -247,6 +254,7 @@ How you work:
         "update_todo_item",
         "update_runtime_state",
         "timeline_append",
+        "record_memory",
     ],
     host_tools: &[],
     needs_unit: true,
@@ -288,6 +296,7 @@ You start the units together and run the cases that cross them. What fails betwe
 
 How you work:
 - Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
+- Keep with `record_memory` what you would otherwise have to learn again; read `memory/devloop/integrator/INDEX.md` when you begin.
 - Wait until a unit is healthy before you use it.
 - Keep the output of every run below `integration/`.
 - Stop what you started.
@@ -300,6 +309,7 @@ How you work:
         "update_todo_item",
         "update_runtime_state",
         "timeline_append",
+        "record_memory",
     ],
     host_tools: &[],
     needs_unit: false,
@@ -342,6 +352,7 @@ You read bug reports and find out what each really is: a defect of a unit, of a 
 
 How you work:
 - Begin with `write_todolist`: the steps you mean to take, each one small enough to check. Say with `update_todo_item` where each one stands, and with `update_runtime_state` what you are doing. Write the list again when the plan changes; carry over what is still open.
+- Keep with `record_memory` what you would otherwise have to learn again; read `memory/devloop/bug-triager/INDEX.md` when you begin.
 - Evidence that does not match the file is no evidence.
 - Look for an earlier report of the same bug before you route a new one.
 - You have no Write and no Bash: what you conclude goes through your tools.
@@ -354,6 +365,7 @@ How you work:
         "update_todo_item",
         "update_runtime_state",
         "timeline_append",
+        "record_memory",
     ],
     host_tools: &[],
     needs_unit: false,

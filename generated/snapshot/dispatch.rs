@@ -9,6 +9,8 @@ use serde_json::{Error, Value};
 /// The typed input of some handler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnyInput {
+    /// For `record_memory`.
+    RecordMemory(crate::tools::persistence::record_memory::Input),
     /// For `timeline_append`.
     TimelineAppend(crate::tools::persistence::timeline_append::Input),
     /// For `update_runtime_state`.
@@ -26,6 +28,7 @@ impl AnyInput {
     /// The input does not fit the type, or no handler has the tool's `handler` name.
     pub fn parse(tool: &Tool, input: &Value) -> Result<Self, Error> {
         match tool.handler {
+            "record_memory" => serde::Deserialize::deserialize(input).map(Self::RecordMemory),
             "timeline_append" => serde::Deserialize::deserialize(input).map(Self::TimelineAppend),
             "update_runtime_state" => serde::Deserialize::deserialize(input).map(Self::UpdateRuntimeState),
             "update_todo_item" => serde::Deserialize::deserialize(input).map(Self::UpdateTodoItem),
@@ -37,6 +40,7 @@ impl AnyInput {
     /// Whose input it is.
     pub const fn handler(&self) -> crate::HandlerId {
         match self {
+            Self::RecordMemory(_) => crate::HandlerId::RecordMemory,
             Self::TimelineAppend(_) => crate::HandlerId::TimelineAppend,
             Self::UpdateRuntimeState(_) => crate::HandlerId::UpdateRuntimeState,
             Self::UpdateTodoItem(_) => crate::HandlerId::UpdateTodoItem,
@@ -50,6 +54,7 @@ impl AnyInput {
     /// A value that JSON cannot say.
     pub fn to_value(&self) -> Result<Value, Error> {
         match self {
+            Self::RecordMemory(input) => serde_json::to_value(input),
             Self::TimelineAppend(input) => serde_json::to_value(input),
             Self::UpdateRuntimeState(input) => serde_json::to_value(input),
             Self::UpdateTodoItem(input) => serde_json::to_value(input),
@@ -61,7 +66,8 @@ impl AnyInput {
 /// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {}` makes the
 /// compiler name each handler that `Context` lacks.
 pub trait HandleAll:
-    Handle<crate::tools::persistence::timeline_append::TimelineAppend>
+    Handle<crate::tools::persistence::record_memory::RecordMemory>
+    + Handle<crate::tools::persistence::timeline_append::TimelineAppend>
     + Handle<crate::tools::persistence::update_runtime_state::UpdateRuntimeState>
     + Handle<crate::tools::persistence::update_todo_item::UpdateTodoItem>
     + Handle<crate::tools::persistence::write_todolist::WriteTodolist>
@@ -75,6 +81,7 @@ pub type Dispatched<'a> = Pin<Box<dyn Future<Output = Result<Value, ErasedRefusa
 /// Carries out one call by the implementation of its handler.
 pub fn dispatch<C: HandleAll>(ctx: &C, input: AnyInput) -> Dispatched<'_> {
     match input {
+        AnyInput::RecordMemory(input) => call::<crate::RecordMemory, C>(ctx, input),
         AnyInput::TimelineAppend(input) => call::<crate::TimelineAppend, C>(ctx, input),
         AnyInput::UpdateRuntimeState(input) => call::<crate::UpdateRuntimeState, C>(ctx, input),
         AnyInput::UpdateTodoItem(input) => call::<crate::UpdateTodoItem, C>(ctx, input),

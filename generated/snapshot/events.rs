@@ -12,6 +12,8 @@ pub enum Event {
     AgentRuntime(AgentRuntime),
     /// An entry was appended to the timeline, which also has the data that goes with it.
     TimelineEntry(TimelineEntry),
+    /// An agent recorded a memory.
+    AgentMemory(AgentMemory),
     /// A call ended in an internal error that a person or the loop controller must look at.
     LoopEscalated(LoopEscalated),
 }
@@ -23,6 +25,7 @@ impl Event {
         "agent.todo_item",
         "agent.runtime",
         "timeline.entry",
+        "agent.memory",
         "loop.escalated",
     ];
 
@@ -33,6 +36,7 @@ impl Event {
             Self::AgentTodoItem(_) => "agent.todo_item",
             Self::AgentRuntime(_) => "agent.runtime",
             Self::TimelineEntry(_) => "timeline.entry",
+            Self::AgentMemory(_) => "agent.memory",
             Self::LoopEscalated(_) => "loop.escalated",
         }
     }
@@ -44,6 +48,7 @@ impl Event {
             Self::AgentTodoItem(payload) => serde_json::to_value(payload),
             Self::AgentRuntime(payload) => serde_json::to_value(payload),
             Self::TimelineEntry(payload) => serde_json::to_value(payload),
+            Self::AgentMemory(payload) => serde_json::to_value(payload),
             Self::LoopEscalated(payload) => serde_json::to_value(payload),
         };
         payload.expect("a payload is plain data with text keys")
@@ -60,6 +65,7 @@ impl Event {
             "agent.todo_item" => serde::Deserialize::deserialize(payload).map(Self::AgentTodoItem),
             "agent.runtime" => serde::Deserialize::deserialize(payload).map(Self::AgentRuntime),
             "timeline.entry" => serde::Deserialize::deserialize(payload).map(Self::TimelineEntry),
+            "agent.memory" => serde::Deserialize::deserialize(payload).map(Self::AgentMemory),
             "loop.escalated" => serde::Deserialize::deserialize(payload).map(Self::LoopEscalated),
             _ => return Ok(None),
         };
@@ -154,6 +160,28 @@ pub struct TimelineEntry {
     pub refs: Option<Vec<crate::types::TimelineRef>>,
 }
 
+/// The payload of `agent.memory`: An agent recorded a memory.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct AgentMemory {
+    /// The id of the memory.
+    pub id: String,
+    /// The file that holds it.
+    pub path: crate::types::RelPath,
+    /// What it is.
+    pub kind: crate::types::MemoryKind,
+    /// Its title.
+    pub title: String,
+    /// What was done.
+    pub action: crate::types::MemoryAction,
+    /// How often it has been recorded.
+    pub hits: u64,
+    /// From 1 to 5.
+    pub importance: u64,
+    /// Ids of what it has just replaced; absent when it replaced nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded: Option<Vec<String>>,
+}
+
 /// The payload of `loop.escalated`: A call ended in an internal error that a person or the loop
 /// controller must look at.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -187,6 +215,12 @@ impl From<AgentRuntime> for Event {
 impl From<TimelineEntry> for Event {
     fn from(payload: TimelineEntry) -> Self {
         Self::TimelineEntry(payload)
+    }
+}
+
+impl From<AgentMemory> for Event {
+    fn from(payload: AgentMemory) -> Self {
+        Self::AgentMemory(payload)
     }
 }
 

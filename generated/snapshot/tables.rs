@@ -3,6 +3,8 @@
 /// A tool: one face of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolId {
+    /// `record_memory`
+    RecordMemory,
     /// `timeline_append`
     TimelineAppend,
     /// `update_runtime_state`
@@ -16,6 +18,7 @@ pub enum ToolId {
 impl ToolId {
     /// Every tool, sorted by name.
     pub const ALL: &'static [Self] = &[
+        Self::RecordMemory,
         Self::TimelineAppend,
         Self::UpdateRuntimeState,
         Self::UpdateTodoItem,
@@ -25,6 +28,7 @@ impl ToolId {
     /// The name that agents call.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::RecordMemory => "record_memory",
             Self::TimelineAppend => "timeline_append",
             Self::UpdateRuntimeState => "update_runtime_state",
             Self::UpdateTodoItem => "update_todo_item",
@@ -35,6 +39,7 @@ impl ToolId {
     /// What the spec says about it.
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
+            Self::RecordMemory => &crate::tools::persistence::record_memory::RECORD_MEMORY,
             Self::TimelineAppend => &crate::tools::persistence::timeline_append::TIMELINE_APPEND,
             Self::UpdateRuntimeState => &crate::tools::persistence::update_runtime_state::UPDATE_RUNTIME_STATE,
             Self::UpdateTodoItem => &crate::tools::persistence::update_todo_item::UPDATE_TODO_ITEM,
@@ -45,6 +50,7 @@ impl ToolId {
     /// The tool of a name or an alias.
     pub fn find(name: &str) -> Option<Self> {
         match name {
+            "record_memory" => Some(Self::RecordMemory),
             "timeline_append" => Some(Self::TimelineAppend),
             "update_runtime_state" => Some(Self::UpdateRuntimeState),
             "update_todo_item" => Some(Self::UpdateTodoItem),
@@ -62,6 +68,8 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 /// A handler: one spec, one implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerId {
+    /// `record_memory`
+    RecordMemory,
     /// `timeline_append`
     TimelineAppend,
     /// `update_runtime_state`
@@ -75,6 +83,7 @@ pub enum HandlerId {
 impl HandlerId {
     /// Every handler, by group and name.
     pub const ALL: &'static [Self] = &[
+        Self::RecordMemory,
         Self::TimelineAppend,
         Self::UpdateRuntimeState,
         Self::UpdateTodoItem,
@@ -84,6 +93,7 @@ impl HandlerId {
     /// The handler's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::RecordMemory => "record_memory",
             Self::TimelineAppend => "timeline_append",
             Self::UpdateRuntimeState => "update_runtime_state",
             Self::UpdateTodoItem => "update_todo_item",
@@ -94,6 +104,7 @@ impl HandlerId {
     /// The spec file, relative to the root of the repository.
     pub const fn spec(self) -> &'static str {
         match self {
+            Self::RecordMemory => "specs/tools/persistence/record_memory.yaml",
             Self::TimelineAppend => "specs/tools/persistence/timeline_append.yaml",
             Self::UpdateRuntimeState => "specs/tools/persistence/update_runtime_state.yaml",
             Self::UpdateTodoItem => "specs/tools/persistence/update_todo_item.yaml",
@@ -130,6 +141,10 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::TimelineAppend,
     },
     Grant {
+        agent: crate::AgentId::Pm,
+        tool: ToolId::RecordMemory,
+    },
+    Grant {
         agent: crate::AgentId::Architect,
         tool: ToolId::WriteTodolist,
     },
@@ -144,6 +159,10 @@ pub static GRANTS: &[Grant] = &[
     Grant {
         agent: crate::AgentId::Architect,
         tool: ToolId::TimelineAppend,
+    },
+    Grant {
+        agent: crate::AgentId::Architect,
+        tool: ToolId::RecordMemory,
     },
     Grant {
         agent: crate::AgentId::Coder,
@@ -162,6 +181,10 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::TimelineAppend,
     },
     Grant {
+        agent: crate::AgentId::Coder,
+        tool: ToolId::RecordMemory,
+    },
+    Grant {
         agent: crate::AgentId::Tester,
         tool: ToolId::WriteTodolist,
     },
@@ -178,6 +201,10 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::TimelineAppend,
     },
     Grant {
+        agent: crate::AgentId::Tester,
+        tool: ToolId::RecordMemory,
+    },
+    Grant {
         agent: crate::AgentId::Integrator,
         tool: ToolId::WriteTodolist,
     },
@@ -194,6 +221,10 @@ pub static GRANTS: &[Grant] = &[
         tool: ToolId::TimelineAppend,
     },
     Grant {
+        agent: crate::AgentId::Integrator,
+        tool: ToolId::RecordMemory,
+    },
+    Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::WriteTodolist,
     },
@@ -208,6 +239,10 @@ pub static GRANTS: &[Grant] = &[
     Grant {
         agent: crate::AgentId::BugTriager,
         tool: ToolId::TimelineAppend,
+    },
+    Grant {
+        agent: crate::AgentId::BugTriager,
+        tool: ToolId::RecordMemory,
     },
 ];
 
@@ -234,9 +269,9 @@ impl std::fmt::Display for Counts {
 /// How much the specs declare.
 pub const fn counts() -> Counts {
     Counts {
-        handlers: 4,
-        tools: 4,
-        names: 4,
-        grants: 24,
+        handlers: 5,
+        tools: 5,
+        names: 5,
+        grants: 30,
     }
 }

@@ -248,3 +248,74 @@ impl TimelineRefKind {
         }
     }
 }
+
+/// What kind of thing a memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum MemoryKind {
+    /// `lesson`
+    #[serde(rename = "lesson")]
+    Lesson,
+    /// `fact`
+    #[serde(rename = "fact")]
+    Fact,
+    /// `decision`
+    #[serde(rename = "decision")]
+    Decision,
+    /// `pitfall`
+    #[serde(rename = "pitfall")]
+    Pitfall,
+    /// `preference`
+    #[serde(rename = "preference")]
+    Preference,
+}
+
+impl MemoryKind {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lesson => "lesson",
+            Self::Fact => "fact",
+            Self::Decision => "decision",
+            Self::Pitfall => "pitfall",
+            Self::Preference => "preference",
+        }
+    }
+}
+
+/// What became of a memory that was to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum MemoryAction {
+    /// `created`
+    #[serde(rename = "created")]
+    Created,
+    /// `duplicate`
+    #[serde(rename = "duplicate")]
+    Duplicate,
+    /// `merged`
+    #[serde(rename = "merged")]
+    Merged,
+}
+
+impl MemoryAction {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Duplicate => "duplicate",
+            Self::Merged => "merged",
+        }
+    }
+}
+
+/// A memory that is kept.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SimilarMemory {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// How much both have in common, from 0 to 1.
+    pub score: f64,
+    /// Its file.
+    pub path: RelPath,
+}

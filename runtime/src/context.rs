@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_contract::{InternalError, Refusal, Tool, ToolError};
+use devloop_core::memory::Shelf;
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::replay::Key;
 use devloop_core::store::{Lock, Replay, Store, StoreError, Wait, clock};
@@ -130,6 +131,16 @@ impl Context {
     /// An agent that no file can be named for.
     pub fn replay(&self) -> Result<Arc<Replay>, StoreError> {
         self.inner.project.replay(self.inner.identity.agent)
+    }
+
+    /// The memories of this agent. Touches no disk.
+    ///
+    /// # Errors
+    /// An agent that no directory can be named for.
+    pub fn memories(&self) -> Result<Arc<Shelf>, InternalError> {
+        let agent = self.inner.identity.agent;
+        let shelf = self.inner.project.memories(agent);
+        shelf.map_err(|problem| InternalError::new("the agent's name makes no path", problem))
     }
 
     /// What names this call in [`replay`](Self::replay): the key that the agent gave, else the call's own name.

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use devloop_core::events::{Broker, EventJournal};
+use devloop_core::memory::Shelf;
 use devloop_core::runtime_state::{PhaseGraph, RuntimeState, Said};
-use devloop_core::sandbox::{FsError, ProjectDir, Sandbox};
+use devloop_core::sandbox::{FsError, PathProblem, ProjectDir, Sandbox};
 use devloop_core::store::{Clock, Replay, Store, StoreError, SystemClock};
 use devloop_core::timeline::Timeline;
 
@@ -96,6 +97,7 @@ pub struct Project {
     pub(crate) controller: Arc<dyn LoopController>,
     pub(crate) ids: Arc<dyn Ids>,
     replays: Mutex<BTreeMap<String, Arc<Replay>>>,
+    shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
 }
 
 impl fmt::Debug for Project {
@@ -155,6 +157,7 @@ impl Project {
             controller: Arc::new(NoController),
             ids: Arc::new(UniqueIds),
             replays: Mutex::default(),
+            shelves: Mutex::default(),
         }
     }
 
@@ -240,6 +243,17 @@ impl Project {
     /// The store of what belongs to the machinery.
     pub(crate) fn machinery(&self) -> Store {
         machinery(&self.dir, &self.clock)
+    }
+
+    /// The memories of an agent, shared by all its sessions in this process.
+    pub(crate) fn memories(&self, agent: &str) -> Result<Arc<Shelf>, PathProblem> {
+        let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shelf) = shelves.get(agent) {
+            return Ok(Arc::clone(shelf));
+        }
+        let shelf = Arc::new(Shelf::new(agent)?);
+        shelves.insert(agent.to_owned(), Arc::clone(&shelf));
+        Ok(shelf)
     }
 
     /// The settings in force.

@@ -82,6 +82,8 @@ pub enum CommonFailure {
         used: u64,
         /// The most that is allowed.
         limit: u64,
+        /// What could make room, best first, as the tool shows it; empty when it does not know.
+        candidates: Vec<Value>,
     },
     /// The idempotency key was used before with other input.
     IdempotencyConflict {
@@ -127,7 +129,8 @@ impl ExpectedFailure for CommonFailure {
             Self::Busy { .. } => "Call again in a few seconds.",
             Self::StateCorrupt { .. } => "Call again: the file starts afresh. The old bytes are in `details.kept_as`.",
             Self::TooLarge { .. } => "Put the large part into a file and refer to it.",
-            Self::Quota { .. } => "Remove or archive something first.",
+            Self::Quota { candidates, .. } if candidates.is_empty() => "Remove or archive something first.",
+            Self::Quota { .. } => "Make room first: what matters least is in `details.candidates`.",
             Self::IdempotencyConflict { .. } => "Use a new key for new input.",
         })
     }
@@ -146,7 +149,18 @@ impl ExpectedFailure for CommonFailure {
                 json!({ "path": path, "kept_as": kept_as, "problem": problem })
             }
             Self::TooLarge { what, bytes, limit } => json!({ "what": what, "bytes": bytes, "limit": limit }),
-            Self::Quota { what, used, limit } => json!({ "what": what, "used": used, "limit": limit }),
+            Self::Quota {
+                what,
+                used,
+                limit,
+                candidates,
+            } => {
+                let mut details = json!({ "what": what, "used": used, "limit": limit });
+                if !candidates.is_empty() {
+                    details["candidates"] = json!(candidates);
+                }
+                details
+            }
             Self::IdempotencyConflict { key } => json!({ "key": key }),
         })
     }
@@ -290,6 +304,7 @@ mod tests {
                 what: "a".into(),
                 used: 2,
                 limit: 1,
+                candidates: Vec::new(),
             },
             CommonFailure::IdempotencyConflict { key: "k".into() },
         ];

@@ -78,7 +78,10 @@ impl Shape {
                 Judge::Strong => !is_placeholder(value) && is_strong(value),
                 Judge::Assigned => !is_placeholder(value) && (is_strong(value) || is_odd_word(value)),
             };
-            is_secret.then(|| Secret { what: self.what, range: found.range() })
+            is_secret.then(|| Secret {
+                what: self.what,
+                range: found.range(),
+            })
         })
     }
 }
@@ -133,11 +136,43 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
 /// Whether a value stands for another one, or is code that gets it from somewhere.
 fn is_placeholder(value: &str) -> bool {
     let small = bare(value).to_ascii_lowercase();
-    let starts = ["<", "$", "{", "[", "%", "(", "*", "…", "...", "your", "my-", "my_", "example", "env.", "process.", "os.", "config.", "secrets.", "vault:", "kv/", "op://", "xxx", "http://", "https://", "--", "/", "./"];
+    let starts = [
+        "<", "$", "{", "[", "%", "(", "*", "…", "...", "your", "my-", "my_", "example", "env.", "process.", "os.",
+        "config.", "secrets.", "vault:", "kv/", "op://", "xxx", "http://", "https://", "--", "/", "./",
+    ];
     let words = [
-        "true", "false", "null", "none", "nil", "undefined", "string", "str", "number", "boolean", "required", "optional",
-        "empty", "redacted", "hidden", "masked", "placeholder", "password", "passwd", "passphrase", "secret", "token",
-        "changeme", "change-me", "change_me", "unset", "missing", "unknown", "bearer", "basic", "pass", "pwd",
+        "true",
+        "false",
+        "null",
+        "none",
+        "nil",
+        "undefined",
+        "string",
+        "str",
+        "number",
+        "boolean",
+        "required",
+        "optional",
+        "empty",
+        "redacted",
+        "hidden",
+        "masked",
+        "placeholder",
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "changeme",
+        "change-me",
+        "change_me",
+        "unset",
+        "missing",
+        "unknown",
+        "bearer",
+        "basic",
+        "pass",
+        "pwd",
     ];
     small.is_empty()
         || starts.iter().any(|start| small.starts_with(start))
@@ -147,15 +182,21 @@ fn is_placeholder(value: &str) -> bool {
         || small.contains("env[")
         || small.contains("://")
         || small.contains("example") && !small.contains(|c: char| c.is_ascii_digit())
-        || small.rsplit(['-', '_']).next().is_some_and(|last| last.bytes().all(|byte| matches!(byte, b'x' | b'.')))
+        || small
+            .rsplit(['-', '_'])
+            .next()
+            .is_some_and(|last| last.bytes().all(|byte| matches!(byte, b'x' | b'.')))
 }
 
 /// Whether a value has the look of one that was made up to be guessed by nobody.
 fn is_strong(value: &str) -> bool {
     let value = bare(value);
     let has = |test: fn(char) -> bool| value.contains(test);
-    let (small, large, digit) =
-        (has(|c| c.is_ascii_lowercase()), has(|c| c.is_ascii_uppercase()), has(|c| c.is_ascii_digit()));
+    let (small, large, digit) = (
+        has(|c| c.is_ascii_lowercase()),
+        has(|c| c.is_ascii_uppercase()),
+        has(|c| c.is_ascii_digit()),
+    );
     let sign = has(|c| "!@#$%^&+=~?".contains(c));
     let inner_capital = value.chars().skip(1).any(|c| c.is_ascii_uppercase());
     let length = value.chars().count();
@@ -165,7 +206,13 @@ fn is_strong(value: &str) -> bool {
         part.len() - letters.len() <= 2 && letters.chars().all(|c| c.is_ascii_lowercase()) && letters.len() <= 16
     }) && value.contains(['-', '_', '.', '/', ':']);
     let is_identifier = !digit && !sign && small && large && length < 20;
-    length >= 6 && !is_name && !is_identifier && (digit && (small || large) || sign && (small || large || digit) || small && inner_capital || length >= 24 && (small || large))
+    length >= 6
+        && !is_name
+        && !is_identifier
+        && (digit && (small || large)
+            || sign && (small || large || digit)
+            || small && inner_capital
+            || length >= 24 && (small || large))
         && !value.contains(['(', ')'])
 }
 
@@ -196,7 +243,12 @@ mod tests {
     #[test]
     fn each_kind_is_found_where_it_is() {
         let aws = format!("AKIA{}", "IOSFODNN7EXAMPLE");
-        let pem = ["-----BEGIN RSA PRIVATE ", "KEY-----\nMIIE\n-----END RSA PRIVATE ", "KEY-----"].concat();
+        let pem = [
+            "-----BEGIN RSA PRIVATE ",
+            "KEY-----\nMIIE\n-----END RSA PRIVATE ",
+            "KEY-----",
+        ]
+        .concat();
         for (secret, what) in [
             (pem.as_str(), "private key"),
             ("-----BEGIN OPENSSH PRIVATE KEY-----", "private key"),
@@ -215,7 +267,10 @@ mod tests {
             (&made("AIza", 35), "Google"),
             (&made("npm_", 36), "registry"),
             (&made("hf_", 34), "Hugging"),
-            (&[made("eyJ", 20), made("eyJ", 40), made("", 30)].join("."), "JSON Web Token"),
+            (
+                &[made("eyJ", 20), made("eyJ", 40), made("", 30)].join("."),
+                "JSON Web Token",
+            ),
         ] {
             let text = format!("用这个 {secret} 部署");
             let found = find_secret(&text).unwrap_or_else(|| panic!("{secret}"));
@@ -243,14 +298,21 @@ mod tests {
             ("the password is Hunter2024", "Hunter2024"),
             ("api_key: 9a8b7c6d5e4f", "9a8b7c6d5e4f"),
             ("API-KEY=9a8b7c6d5e4f", "9a8b7c6d5e4f"),
-            ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+            (
+                "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+                "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            ),
             ("client_secret='Zx81-kk29-pq77'", "Zx81-kk29-pq77"),
             ("?access_token=9f8e7d6c5b", "9f8e7d6c5b"),
             ("管理员密码是 Adm1n#2024", "Adm1n#2024"),
             ("密码:Adm1n2024", "Adm1n2024"),
         ] {
             let found = find_secret(text).unwrap_or_else(|| panic!("{text}"));
-            assert!(text[found.range.clone()].starts_with(secret), "{text}: {}", &text[found.range]);
+            assert!(
+                text[found.range.clone()].starts_with(secret),
+                "{text}: {}",
+                &text[found.range]
+            );
         }
     }
 
@@ -297,7 +359,12 @@ mod tests {
             "access_key_id is read from ~/.aws",
             "grant_type=password&scope=read",
         ] {
-            assert_eq!(find_secret(text), None, "{text}: {:?}", find_secret(text).map(|found| text[found.range].to_owned()));
+            assert_eq!(
+                find_secret(text),
+                None,
+                "{text}: {:?}",
+                find_secret(text).map(|found| text[found.range].to_owned())
+            );
         }
     }
 

@@ -1,5 +1,10 @@
 // @generated from specs/tools/persistence/ by `cargo codegen write`. Do not edit.
 
+/// Keeps one thing that this agent should still know in later sessions.
+pub mod record_memory {
+    include!("record_memory.rs");
+}
+
 /// Appends one entry to the project's timeline, which all agents and people read.
 pub mod timeline_append {
     include!("timeline_append.rs");

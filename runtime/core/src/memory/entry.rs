@@ -30,7 +30,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Decision, Self::Fact, Self::Lesson, Self::Pitfall, Self::Preference];
+    pub const ALL: [Self; 5] = [
+        Self::Decision,
+        Self::Fact,
+        Self::Lesson,
+        Self::Pitfall,
+        Self::Preference,
+    ];
 
     /// The name in files and paths.
     pub fn as_str(self) -> &'static str {
@@ -185,7 +191,9 @@ impl Memory {
         known("importance", &importance, importance.is_u64());
         known("evidence", &evidence, places.is_some());
         take("kind");
-        let title = as_text(take("title")).map(|title| tidy_title(&title)).filter(|title| !title.is_empty());
+        let title = as_text(take("title"))
+            .map(|title| tidy_title(&title))
+            .filter(|title| !title.is_empty());
         let created = created.or(updated).unwrap_or(Timestamp::UNIX_EPOCH);
         let importance = importance.as_u64().map_or(3, |importance| importance.clamp(1, 5));
         Ok(Self {
@@ -237,7 +245,11 @@ impl Memory {
 
     /// Adds a text that says more than it does, as a section with its time.
     pub fn append(&mut self, new: &NewMemory, now: Timestamp) {
-        let title = if new.title == self.title { String::new() } else { format!(" · {}", new.title) };
+        let title = if new.title == self.title {
+            String::new()
+        } else {
+            format!(" · {}", new.title)
+        };
         let section = format!("\n\n## {}{title}\n\n{}", clock::iso(now), new.content);
         self.content.push_str(&section);
     }
@@ -271,13 +283,22 @@ fn as_texts(value: Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.into_iter().filter_map(as_text).collect(),
         // As people write them: `tags: a, b`.
-        Value::String(text) => text.split(',').map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect(),
+        Value::String(text) => text
+            .split(',')
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .collect(),
         other => as_text(other).into_iter().collect(),
     }
 }
 
 fn as_evidence(value: &Value) -> Option<Vec<Evidence>> {
-    value.as_array()?.iter().map(|item| Evidence::deserialize(item).ok()).collect()
+    value
+        .as_array()?
+        .iter()
+        .map(|item| Evidence::deserialize(item).ok())
+        .collect()
 }
 
 fn as_time(value: &Value) -> Option<Timestamp> {

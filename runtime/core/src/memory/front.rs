@@ -22,7 +22,9 @@ const MOST_VALUES: usize = 10_000;
 /// What is wrong and in which line, for a person.
 pub(super) fn split(text: &str) -> Result<(Map<String, Value>, String), String> {
     let text = text.trim_start_matches('\u{FEFF}').replace("\r\n", "\n");
-    let rest = text.strip_prefix(FENCE).and_then(|rest| rest.trim_start_matches([' ', '\t']).strip_prefix('\n'));
+    let rest = text
+        .strip_prefix(FENCE)
+        .and_then(|rest| rest.trim_start_matches([' ', '\t']).strip_prefix('\n'));
     let Some(rest) = rest else {
         return Err(format!("it does not begin with a line `{FENCE}`"));
     };
@@ -133,8 +135,12 @@ fn is_plain(text: &str) -> bool {
     // A letter that is in no number and no time tells it from both.
     let is_text = text.contains(|c: char| c.is_ascii_lowercase() && !matches!(c, 'a'..='f' | 'o' | 't' | 'x' | 'z'));
     let is_hash = text.len() == 64 && text.contains(|c: char| c.is_ascii_lowercase() && c != 'e');
-    let word = matches!(text, "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n");
-    text.chars().all(known) && text.starts_with(|c: char| c != '-') && (is_text || is_hash) && !word
+    let word = matches!(
+        text,
+        "" | "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n"
+    );
+    let letters = text.chars().all(|c| c.is_ascii_lowercase());
+    text.chars().all(known) && text.starts_with(|c: char| c != '-') && (is_text || is_hash || letters) && !word
 }
 
 fn is_plain_key(key: &str) -> bool {
@@ -153,7 +159,10 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
         flow_nesting_limit: 64,
         block_nesting_limit: 64,
     };
-    let mut reader = Reader { events: Parser::new_from_str_with_options(text, options), values: 0 };
+    let mut reader = Reader {
+        events: Parser::new_from_str_with_options(text, options),
+        values: 0,
+    };
     match reader.document()? {
         Value::Object(front) => Ok(front),
         Value::Null => Ok(Map::new()),
@@ -175,7 +184,11 @@ impl<'t> Reader<'t> {
         match self.events.next() {
             None => Ok(None),
             Some(Ok((event, span))) => Ok(Some((event, span.start.line() + 1))),
-            Some(Err(error)) => Err(format!("line {}: this is no YAML: {}", error.marker().line() + 1, error.kind())),
+            Some(Err(error)) => Err(format!(
+                "line {}: this is no YAML: {}",
+                error.marker().line() + 1,
+                error.kind()
+            )),
         }
     }
 
@@ -183,7 +196,8 @@ impl<'t> Reader<'t> {
         let mut root = None;
         while let Some((event, line)) = self.next()? {
             match event {
-                Event::StreamStart | Event::StreamEnd | Event::DocumentEnd | Event::DocumentStart(..) if root.is_none() => {}
+                Event::StreamStart | Event::StreamEnd | Event::DocumentEnd | Event::DocumentStart(..)
+                    if root.is_none() => {}
                 Event::StreamEnd | Event::DocumentEnd => {}
                 _ if root.is_some() => return Err(format!("line {line}: a second document begins here")),
                 event => root = Some(self.value((event, line), 1)?),
@@ -228,7 +242,9 @@ impl<'t> Reader<'t> {
                 }
                 Ok(Value::Object(entries))
             }
-            _ => Err(format!("line {line}: anchors, aliases and tags are not read; put a text that begins with `&`, `*` or `!` in quotes")),
+            _ => Err(format!(
+                "line {line}: anchors, aliases and tags are not read; put a text that begins with `&`, `*` or `!` in quotes"
+            )),
         }
     }
 }
@@ -240,5 +256,109 @@ fn plain(text: &str) -> Value {
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
         _ => serde_json::from_str::<Number>(text).map_or_else(|_| Value::String(text.to_owned()), Value::Number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<String>().prop_map(Value::from),
+            "[-:#&*!|>%@`{}\\[\\], ?\"'\n\t0-9a-z~]{0,12}".prop_map(Value::from),
+            prop_oneof![
+                Just("null"),
+                Just("yes"),
+                Just("1e3"),
+                Just("0x1F"),
+                Just("2026-11-30"),
+                Just("---"),
+                Just("")
+            ]
+            .prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<bool>().prop_map(Value::from),
+            Just(Value::Null),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::hash_map(any::<String>(), inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            values in proptest::collection::hash_map("[a-z][a-z_0-9]{0,8}", any_value(), 0..6),
+            more in proptest::collection::hash_map(".{0,6}", any_value(), 0..3),
+            body in any::<String>(),
+        ) {
+            let front: Vec<(&str, Value)> = values.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
+            let more: Map<String, Value> = more.into_iter().filter(|(key, _)| !values.contains_key(key)).collect();
+            let text = join(&front, &more, &body);
+            let (read, content) = split(&text).map_err(|problem| TestCaseError::fail(format!("{problem}\n{text}")))?;
+            let expected: Map<String, Value> = front.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).chain(more).collect();
+            prop_assert_eq!(read, expected, "{}", text);
+            let body = body.replace("\r\n", "\n");
+            prop_assert_eq!(content, body.trim_matches('\n').trim_end());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "(---\n)?[-:#&*!|>%@`{}\\[\\], ?\"'\n\ta-z0-9]{0,60}(\n---\n)?[a\n-]{0,8}") {
+            let _ = split(&text);
+        }
+    }
+
+    #[test]
+    fn what_a_person_wrote_is_read() {
+        let text = "\u{FEFF}---\r\n# a comment\r\nid: mem-1\r\ntitle: It's a 'title'\r\nhits: 3\r\ntags:\r\n  - a\r\n  - b c\r\n\
+            note: |\r\n  two\r\n  lines\r\nday: 2026-11-30\r\nempty:\r\n---  \r\n\r\nBody\r\n---\r\nmore\r\n";
+        let (front, body) = split(text).unwrap();
+        let expected = json!({
+            "id": "mem-1", "title": "It's a 'title'", "hits": 3, "tags": ["a", "b c"], "note": "two\nlines\n", "day": "2026-11-30", "empty": null,
+        });
+        assert_eq!(Value::Object(front), expected);
+        assert_eq!(body, "Body\n---\nmore");
+    }
+
+    #[test]
+    fn what_is_broken_is_told_with_its_line() {
+        for (text, part) in [
+            ("", "does not begin"),
+            ("id: x\n---\n", "does not begin"),
+            ("---\nid: x\n", "no second line"),
+            ("---\n- a\n---\n", "no map"),
+            ("---\nid: x\nid: y\n---\n", "line 3: the key `id` comes twice"),
+            ("---\na: &x 1\nb: *x\n---\n", "line 2: anchors"),
+            ("---\na: !!int 1\n---\n", "line 2: anchors"),
+            ("---\na: [1, 2\n---\n", "this is no YAML"),
+            ("---\n? [a]\n: b\n---\n", "a key must be a text"),
+        ] {
+            let problem = split(text).unwrap_err();
+            assert!(problem.contains(part), "{text:?}: {problem}");
+        }
+        let deep = format!("---\na: {}{}\n---\n", "[".repeat(40), "]".repeat(40));
+        assert!(split(&deep).is_err());
+    }
+
+    #[test]
+    fn plain_words_stay_plain_and_nothing_can_be_taken_for_another_type() {
+        let front = [
+            ("kind", json!("fact")),
+            ("id", json!("mem-1f2e3d4c")),
+            ("hash", json!("1e5")),
+            ("word", json!("yes")),
+        ];
+        assert_eq!(
+            join(&front, &Map::new(), "x"),
+            "---\nkind: fact\nid: mem-1f2e3d4c\nhash: \"1e5\"\nword: \"yes\"\n---\nx\n"
+        );
     }
 }

@@ -4,6 +4,7 @@
 //! differs from it is out of date. Leaves out writing it.
 
 use std::cmp::Ordering;
+use std::fmt::Write;
 
 use jiff::Timestamp;
 
@@ -59,10 +60,10 @@ fn line(memory: &Memory, path: &str) -> String {
         memory.importance
     );
     if memory.hits > 1 {
-        line.push_str(&format!(", recorded {} times", memory.hits));
+        let _ = write!(line, ", recorded {} times", memory.hits);
     }
     if !memory.tags.is_empty() {
-        line.push_str(&format!(": {}", escaped(&memory.tags.join(" "))));
+        let _ = write!(line, ": {}", escaped(&memory.tags.join(" ")));
     }
     line.push('\n');
     line

@@ -60,7 +60,10 @@ impl Lexicon {
     fn read(text: &str) -> Self {
         let mut lexicon = Self::default();
         let mut family = 0;
-        for (section, line) in ORDER.iter().flat_map(|section| lines_of(text, section).map(move |line| (*section, line))) {
+        for (section, line) in ORDER
+            .iter()
+            .flat_map(|section| lines_of(text, section).map(move |line| (*section, line)))
+        {
             match section {
                 "light" => {
                     for form in forms(line) {
@@ -98,8 +101,14 @@ impl Lexicon {
                 _ => {}
             }
         }
-        lexicon.phrases.values_mut().for_each(|phrases| phrases.sort_by_key(|(phrase, _)| Reverse(phrase.len())));
-        lexicon.joined.values_mut().for_each(|forms| forms.sort_by_key(|(form, _)| Reverse(form.len())));
+        lexicon
+            .phrases
+            .values_mut()
+            .for_each(|phrases| phrases.sort_by_key(|(phrase, _)| Reverse(phrase.len())));
+        lexicon
+            .joined
+            .values_mut()
+            .for_each(|forms| forms.sort_by_key(|(form, _)| Reverse(form.len())));
         lexicon
     }
 
@@ -107,14 +116,20 @@ impl Lexicon {
     pub(super) fn phrase(&self, stems: &[String]) -> Option<(usize, Meaning)> {
         let candidates = self.phrases.get(stems.first()?)?;
         let fits = |(phrase, _): &&(Vec<String>, Meaning)| stems.starts_with(phrase);
-        candidates.iter().find(fits).map(|(phrase, meaning)| (phrase.len(), *meaning))
+        candidates
+            .iter()
+            .find(fits)
+            .map(|(phrase, meaning)| (phrase.len(), *meaning))
     }
 
     /// The longest form that `characters` begin with, and how many characters it has.
     pub(super) fn joined(&self, characters: &[char]) -> Option<(usize, Meaning)> {
         let candidates = self.joined.get(characters.first()?)?;
         let fits = |(form, _): &&(Vec<char>, Meaning)| characters.starts_with(form);
-        candidates.iter().find(fits).map(|(form, meaning)| (form.len(), *meaning))
+        candidates
+            .iter()
+            .find(fits)
+            .map(|(form, meaning)| (form.len(), *meaning))
     }
 
     /// Whether two words exclude each other.
@@ -156,7 +171,10 @@ impl Lexicon {
         if form.contains(is_cjk) {
             let form: Vec<char> = form.chars().filter(|c| *c != ' ').collect();
             let candidates = self.joined.get(form.first()?)?;
-            return candidates.iter().find(|(known, _)| *known == form).map(|(_, meaning)| *meaning);
+            return candidates
+                .iter()
+                .find(|(known, _)| *known == form)
+                .map(|(_, meaning)| *meaning);
         }
         let stems = stems(form);
         let candidates = self.phrases.get(stems.first()?)?;
@@ -203,4 +221,3 @@ fn forms(line: &str) -> impl Iterator<Item = &str> {
 fn stems(form: &str) -> Vec<String> {
     form.to_lowercase().split(' ').map(stem).collect()
 }
-

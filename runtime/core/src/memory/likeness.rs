@@ -14,11 +14,13 @@
 //! - word for word they are the same, except for a word that was put in the place of another one.
 //!
 //!
+use std::sync::LazyLock;
+
 use super::lexicon::LEXICON;
-use super::reading::{Bag, Clause, Item, Negation, Reading, Side, Term, weight};
+use super::reading::{Bag, Clause, Item, Negation, Pivot, Reading, Seen, Side, Term, hash_of_word, weight};
 
 /// Of the weight of both, how much must be in common.
-const ENOUGH: f32 = 0.5;
+const ENOUGH: f32 = 0.55;
 /// How much of the shorter one must be in common when the longer one says more.
 const CONTAINED: f32 = 0.9;
 /// What the shorter one must weigh for that: of a few words too many texts have all.
@@ -29,15 +31,30 @@ const ENOUGH_WHEN_CONTAINED: f32 = 0.3;
 const WEIGHTY_ALONE: f32 = 5.0;
 
 /// From which likeness of the plain words on a word in another's place is a changed fact, not one of many rewordings.
-const WORD_FOR_WORD: f32 = 0.66;
+const WORD_FOR_WORD: f32 = 0.6;
+/// From which one on even one unknown character in another's place counts.
+const NEARLY_WORD_FOR_WORD: f32 = 0.75;
 /// The same for titles, which are short.
 const TITLE_WORD_FOR_WORD: f32 = 0.5;
 /// Up to which share of a long text a word in another's place is no matter.
 const NEGLIGIBLE: f32 = 0.06;
+/// The longest texts, in words, in which a few replaced words change what is said.
+const MOST_WORDS_REPLACED_IN: usize = 60;
+/// From which share on unknown words on both sides are names of things.
+const MANY_UNKNOWN: f32 = 0.12;
 /// From which likeness on two clauses say the same thing, or its contrary.
 const SAME_CLAUSE: f32 = 0.6;
+/// The same when what negates tells of one thing in it alone.
+const NEARLY_SAME_CLAUSE: f32 = 0.75;
 /// The longest texts, as the product of their words, that are compared word for word.
 const COMPARED_CLOSELY: usize = 4_000_000;
+
+/// Words on both sides of which things can change places.
+static CONJUNCTIONS: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    ["and", "or", "和", "与", "及", "或", "以及", "或者"]
+        .map(hash_of_word)
+        .to_vec()
+});
 
 /// What two memories are to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +104,11 @@ impl Reading {
             Verdict::Different
         };
         // What is contained in a longer text is as alike as that, not as little as the rest of it makes it.
-        let score = if alike { score.max(all.contained() * CONTAINED) } else { score };
+        let score = if alike {
+            score.max(all.contained() * CONTAINED)
+        } else {
+            score
+        };
         Likeness { score, verdict }
     }
 
@@ -122,7 +143,11 @@ impl Overlap {
                 }
             }
         }
-        Self { common, smaller: one.weight.min(other.weight), both: one.weight + other.weight - common }
+        Self {
+            common,
+            smaller: one.weight.min(other.weight),
+            both: one.weight + other.weight - common,
+        }
     }
 
     fn jaccard(&self) -> f32 {
@@ -130,17 +155,22 @@ impl Overlap {
     }
 
     fn contained(&self) -> f32 {
-        if self.smaller > 0.0 { self.common / self.smaller } else { 0.0 }
+        if self.smaller > 0.0 {
+            self.common / self.smaller
+        } else {
+            0.0
+        }
     }
 }
 
 /// The first difference that counts between two texts that are much alike.
 fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
-    let negations = [one.negation, other.negation];
-    if negations.contains(&Negation::Strong) && negations.contains(&Negation::None)
+    let negates = |reading: &Reading| reading.negation == Negation::Strong;
+    if negates(one) != negates(other)
         || turned_round(&one.clauses, &other.clauses)
         || turned_round(&other.clauses, &one.clauses)
         || changed_places(&one.sentences, &other.sentences)
+        || transposed(&one.surface, &other.surface)
     {
         return Some(Difference::Contrary);
     }
@@ -149,7 +179,11 @@ fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
             if LEXICON.are_opposite(first, second) {
                 return Some(Difference::Contrary);
             }
-            if LEXICON.families(first).iter().any(|family| LEXICON.families(second).contains(family)) {
+            if LEXICON
+                .families(first)
+                .iter()
+                .any(|family| LEXICON.families(second).contains(family))
+            {
                 return Some(Difference::Other);
             }
         }
@@ -162,11 +196,46 @@ fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
 
 /// Whether a clause of one text is negated and its like in the other is not.
 fn turned_round(one: &[Clause], other: &[Clause]) -> bool {
-    one.iter().filter(|clause| clause.negation == Negation::Strong).any(|clause| {
+    one.iter().any(|clause| {
+        let least = match clause.negation {
+            Negation::None => return false,
+            Negation::Weak => NEARLY_SAME_CLAUSE,
+            Negation::Strong => SAME_CLAUSE,
+        };
         let likes = other.iter().map(|like| (likeness(clause, like), like));
         let nearest = likes.max_by(|first, second| first.0.total_cmp(&second.0));
-        nearest.is_some_and(|(likeness, like)| likeness >= SAME_CLAUSE && like.negation == Negation::None)
+        nearest.is_some_and(|(likeness, like)| likeness >= least && like.negation < clause.negation)
     })
+}
+
+/// Whether two texts differ in two words alone that have changed places, and not around an `and`.
+fn transposed(one: &[Seen], other: &[Seen]) -> bool {
+    let [first, second] = apart(one, other)[..] else {
+        return false;
+    };
+    let between = &one[first + 1..second];
+    one[first].word == other[second].word
+        && one[second].word == other[first].word
+        && !between.iter().all(|seen| CONJUNCTIONS.contains(&seen.word))
+}
+
+/// Whether two texts differ in a few words alone, of which one at least means something else.
+fn replaced(one: &[Seen], other: &[Seen]) -> bool {
+    let apart = apart(one, other);
+    let few = !apart.is_empty() && apart.len() <= (one.len() / 6).max(1) && one.len() <= MOST_WORDS_REPLACED_IN;
+    let counts = |term: Term| term != Term::Number;
+    few && apart.iter().any(|at| match (one[*at].term, other[*at].term) {
+        (Some(first), Some(second)) => first != second && counts(first) && counts(second),
+        _ => false,
+    })
+}
+
+/// The places where two texts of one length have different words; nothing for texts of two lengths.
+fn apart(one: &[Seen], other: &[Seen]) -> Vec<usize> {
+    if one.len() != other.len() {
+        return Vec::new();
+    }
+    (0..one.len()).filter(|at| one[*at].word != other[*at].word).collect()
 }
 
 fn likeness(one: &Clause, other: &Clause) -> f32 {
@@ -186,20 +255,43 @@ fn words_apart<'b>(one: &'b Bag, other: &'b Bag) -> impl Iterator<Item = (u32, u
 
 /// Whether a text has a name that is no part of one of the other's, nor the other way round.
 fn has_own_name(one: &Reading, other: &Reading) -> bool {
-    let part = |name: &String| other.names.iter().any(|known| known.contains(name.as_str()) || name.contains(known.as_str()));
+    let part = |name: &String| {
+        other
+            .names
+            .iter()
+            .any(|known| known.contains(name.as_str()) || name.contains(known.as_str()))
+    };
     one.names.iter().any(|name| !part(name))
 }
 
 /// Whether two texts are the same word for word, except for what one has in the place of the other's: in the content, or
 /// in titles that are otherwise alike.
 fn put_in_place(one: &Reading, other: &Reading) -> bool {
-    let own = [own_weight(&one.content, &other.all), own_weight(&other.content, &one.all)];
-    let share = (own[0] + own[1]) / (one.all.weight + other.all.weight);
-    let in_content = !own.contains(&0.0)
-        && share >= NEGLIGIBLE
-        && in_order(&one.surface, &other.surface) >= WORD_FOR_WORD;
+    let own = [
+        own_weight(&one.content, &other.content),
+        own_weight(&other.content, &one.content),
+    ];
+    let share = (own[0] + own[1]) / (one.content.weight + other.content.weight);
+    let in_content = || {
+        let in_order = in_order(&one.surface, &other.surface);
+        // One character that the lexicon does not know is most often a particle, unless all the rest is the same.
+        let least = if in_order >= NEARLY_WORD_FOR_WORD { 0.3 } else { 0.5 };
+        in_order >= WORD_FOR_WORD && own.iter().all(|own| *own >= least)
+    };
+    if !own.contains(&0.0) && share >= NEGLIGIBLE && in_content() || replaced(&one.surface, &other.surface) {
+        return true;
+    }
+    // Words that the lexicon does not know, on both sides and not a few: two names of things rather than two words for one.
+    let unknown = [
+        unknown_weight(&one.content, &other.all),
+        unknown_weight(&other.content, &one.all),
+    ];
+    let share = (unknown[0] + unknown[1]) / (one.content.weight + other.content.weight);
+    if unknown.iter().all(|unknown| *unknown >= 0.5) && share >= MANY_UNKNOWN {
+        return true;
+    }
     let own = [own_weight(&one.title, &other.all), own_weight(&other.title, &one.all)];
-    in_content || !own.contains(&0.0) && in_order(&one.title_surface, &other.title_surface) >= TITLE_WORD_FOR_WORD
+    own.iter().all(|own| *own >= 0.5) && in_order(&one.title_surface, &other.title_surface) >= TITLE_WORD_FOR_WORD
 }
 
 /// What the terms weigh that only one text has and that are more than fillings.
@@ -209,13 +301,17 @@ fn own_weight(one: &Bag, other: &Bag) -> f32 {
         Term::Word(word) => !LEXICON.is_light(*word),
         Term::Character(_) | Term::Pair(..) | Term::Other(_) | Term::Name(_) => true,
     };
-    let own: f32 = one.without(other).filter(counts).map(weight).sum();
-    // One character that the lexicon does not know is most often a particle.
-    if own < 0.5 { 0.0 } else { own }
+    one.without(other).filter(counts).map(weight).sum()
+}
+
+/// What the terms weigh that only one text has and that the lexicon does not know.
+fn unknown_weight(one: &Bag, other: &Bag) -> f32 {
+    let unknown = |term: &Term| matches!(term, Term::Other(_) | Term::Name(_) | Term::Pair(..));
+    one.without(other).filter(unknown).map(weight).sum()
 }
 
 /// How many words two texts have in common in the same order, as a share of all.
-fn in_order(one: &[u64], other: &[u64]) -> f32 {
+fn in_order(one: &[Seen], other: &[Seen]) -> f32 {
     let product = one.len().saturating_mul(other.len());
     if product == 0 || product > COMPARED_CLOSELY {
         return 0.0;
@@ -225,7 +321,11 @@ fn in_order(one: &[u64], other: &[u64]) -> f32 {
         let mut diagonal = 0;
         for (index, like) in other.iter().enumerate() {
             let above = row[index + 1];
-            row[index + 1] = if word == like { diagonal + 1 } else { above.max(row[index]) };
+            row[index + 1] = if word.word == like.word {
+                diagonal + 1
+            } else {
+                above.max(row[index])
+            };
             diagonal = above;
         }
     }
@@ -236,8 +336,18 @@ fn in_order(one: &[u64], other: &[u64]) -> f32 {
 
 /// Whether what stands before and after a pivot of both texts has changed places.
 fn changed_places(one: &[Vec<Item>], other: &[Vec<Item>]) -> bool {
+    let converse = |pivot, like| {
+        matches!(
+            (pivot, like),
+            (Pivot::Before, Pivot::After) | (Pivot::After, Pivot::Before)
+        )
+    };
+    let others: Vec<_> = pivots(other).collect();
     pivots(one).any(|(pivot, first)| {
-        pivots(other).any(|(like, second)| pivot == like && first.object_was_subject(&second))
+        others.iter().any(|(like, second)| {
+            pivot == *like && first.object_was_subject(second)
+                || converse(pivot, *like) && first.object == second.object
+        })
     })
 }
 
@@ -256,13 +366,19 @@ impl Around {
     }
 }
 
-fn pivots(sentences: &[Vec<Item>]) -> impl Iterator<Item = (u64, Around)> + '_ {
+fn pivots(sentences: &[Vec<Item>]) -> impl Iterator<Item = (Pivot, Around)> + '_ {
     sentences.iter().flat_map(|sentence| {
         sentence.iter().enumerate().filter_map(|(at, item)| {
             let Item::Pivot(pivot, side) = *item else { return None };
             let heavy = |items: &[Item]| -> Vec<Term> {
-                let terms = items.iter().filter_map(|item| if let Item::Term(term) = item { Some(*term) } else { None });
-                terms.filter(|term| !matches!(term, Term::Word(word) if LEXICON.is_light(*word)) && *term != Term::Number).collect()
+                let terms = items
+                    .iter()
+                    .filter_map(|item| if let Item::Term(term) = item { Some(*term) } else { None });
+                terms
+                    .filter(|term| {
+                        !matches!(term, Term::Word(word) if LEXICON.is_light(*word)) && *term != Term::Number
+                    })
+                    .collect()
             };
             let (mut left, right) = (heavy(&sentence[..at]), heavy(&sentence[at + 1..]));
             left.reverse();

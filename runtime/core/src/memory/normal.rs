@@ -169,7 +169,10 @@ mod tests {
 
     #[test]
     fn numbers_case_spacing_and_punctuation_do_not_matter() {
-        assert_eq!(normal_form("  The build took 31 s,  on  CI! "), "the build took # s on ci");
+        assert_eq!(
+            normal_form("  The build took 31 s,  on  CI! "),
+            "the build took # s on ci"
+        );
         same("took 31 s", "Took 45 s.");
         same("1,024 MB at 10:15", "896.5 MB at 9");
         same("src/cart.ts:118", "src/cart.ts:7");

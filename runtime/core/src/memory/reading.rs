@@ -17,8 +17,25 @@ use super::stem::stem;
 
 /// Words that begin a clause: what is negated before them is not after them.
 const JOINTS: &[&str] = &[
-    "because", "since", "otherwise", "else", "but", "so", "therefore", "although", "though", "unless", "when", "if",
-    "until", "while", "whereas", "which", "as", "even",
+    "because",
+    "since",
+    "otherwise",
+    "else",
+    "but",
+    "so",
+    "therefore",
+    "although",
+    "though",
+    "unless",
+    "when",
+    "if",
+    "until",
+    "while",
+    "whereas",
+    "which",
+    "as",
+    "even",
+    "or",
 ];
 const JOINTS_CJK: &[&str] = &[
     "因为", "由于", "否则", "不然", "但是", "但", "所以", "因此", "而且", "如果", "除非", "虽然", "并且", "只有", "而",
@@ -26,14 +43,39 @@ const JOINTS_CJK: &[&str] = &[
 
 /// Words between two things of which the order matters; what comes next to them on the right is their object.
 const PIVOTS: &[&str] = &[
-    "before", "prior", "after", "than", "instead", "rather", "from", "depend", "override", "replace", "call", "import",
-    "extend", "wrap", "trigger", "block", "precede", "inherit", "over", "beat",
+    "than", "instead", "rather", "from", "to", "into", "onto", "depend", "override", "replace", "call", "import",
+    "extend", "wrap", "trigger", "block", "precede", "inherit", "beat",
 ];
-static PIVOT_STEMS: LazyLock<Vec<String>> = LazyLock::new(|| PIVOTS.iter().map(|word| stem(word)).collect());
-const PIVOTS_CJK: &[&str] =
-    &["再", "代替", "替代", "取代", "而不是", "到", "比", "依赖", "依赖于", "覆盖", "替换", "调用", "继承", "触发", "优先于", "导入"];
+static PIVOT_STEMS: LazyLock<Vec<(String, Pivot)>> = LazyLock::new(|| {
+    let others = PIVOTS.iter().map(|word| (stem(word), Pivot::Other(hash_of_word(word))));
+    let before = BEFORE.iter().map(|word| (stem(word), Pivot::Before));
+    let after = AFTER.iter().map(|word| (stem(word), Pivot::After));
+    others.chain(before).chain(after).collect()
+});
+const PIVOTS_CJK: &[&str] = &[
+    "再",
+    "代替",
+    "替代",
+    "取代",
+    "而不是",
+    "到",
+    "比",
+    "依赖",
+    "依赖于",
+    "覆盖",
+    "替换",
+    "调用",
+    "继承",
+    "触发",
+    "优先于",
+    "导入",
+];
+/// The two that are each other's converse.
+const BEFORE: &[&str] = &["before", "prior"];
+const AFTER: &[&str] = &["after", "once"];
 /// The same with their object on the left.
-const PIVOTS_LEFT_CJK: &[&str] = &["之前", "以前", "之后", "以后", "前", "后"];
+const BEFORE_CJK: &[&str] = &["之前", "以前", "前"];
+const AFTER_CJK: &[&str] = &["之后", "以后", "后"];
 
 /// What one term of a text is. Words and names are kept as hashes: they are compared, never shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +112,7 @@ pub(super) enum Negation {
     /// Not at all.
     #[default]
     None,
-    /// By a word such as `avoid`.
+    /// By a word such as `without`, which tells of one thing in it.
     Weak,
     /// By a word such as `not`.
     Strong,
@@ -87,8 +129,24 @@ pub(super) struct Clause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Term(Term),
-    /// A word that has a thing on each side, by its hash, and the side of its object.
-    Pivot(u64, Side),
+    /// A word that has a thing on each side, and the side of its object.
+    Pivot(Pivot, Side),
+}
+
+/// A word that has a thing on each side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pivot {
+    Before,
+    After,
+    /// Another one, by its hash.
+    Other(u64),
+}
+
+/// A word as it stands, and what it means alone; nothing when it says nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) word: u64,
+    pub(super) term: Option<Term>,
 }
 
 /// Where the object of a pivot is.
@@ -119,9 +177,9 @@ pub struct Reading {
     pub(super) content: Bag,
     /// What has a name, as it is written, small.
     pub(super) names: Vec<String>,
-    /// The words of the title and of the content as they stand, hashed, for what only a close look shows.
-    pub(super) title_surface: Vec<u64>,
-    pub(super) surface: Vec<u64>,
+    /// The words of the title and of the content as they stand, for what only a close look shows.
+    pub(super) title_surface: Vec<Seen>,
+    pub(super) surface: Vec<Seen>,
     /// The strongest negation of any clause.
     pub(super) negation: Negation,
 }
@@ -134,12 +192,18 @@ impl Reading {
         let title_clauses = reader.reading.clauses.len();
         reader.reading.title_surface = std::mem::take(&mut reader.reading.surface);
         reader.reading.sentences.clear();
+        reader.in_content = true;
         reader.read(content);
         let mut reading = reader.reading;
         reading.all = Bag::new(&reading.clauses);
         reading.title = Bag::new(&reading.clauses[..title_clauses]);
         reading.content = Bag::new(&reading.clauses[title_clauses..]);
-        reading.negation = reading.clauses.iter().map(|clause| clause.negation).max().unwrap_or_default();
+        reading.negation = reading
+            .clauses
+            .iter()
+            .map(|clause| clause.negation)
+            .max()
+            .unwrap_or_default();
         reading
     }
 }
@@ -181,6 +245,8 @@ struct Reader {
     stems: Vec<String>,
     /// The word before, for `and not`.
     before: String,
+    /// Titles such as `Avoid slow queries` name a matter and say nothing of it.
+    in_content: bool,
     /// Whether the sentence has the look of the passive voice.
     passive: bool,
 }
@@ -218,7 +284,10 @@ impl Reader {
         if small.is_empty() {
             return;
         }
-        self.reading.surface.push(hash_of(small));
+        self.reading.surface.push(Seen {
+            word: hash_of_word(small),
+            term: alone(small),
+        });
         let after_and = matches!(self.before.as_str(), "and" | "or") && matches!(small, "not" | "never");
         if after_and || JOINTS.contains(&small) {
             self.end_clause();
@@ -230,6 +299,12 @@ impl Reader {
             if negated {
                 self.stems.push("not".to_owned());
             }
+            return;
+        }
+        // `unsigned` is `not signed`.
+        if let Some(rest) = negated(small) {
+            self.stems.push("not".to_owned());
+            self.stems.push(stem(rest));
             return;
         }
         let whole = stem(small);
@@ -249,7 +324,8 @@ impl Reader {
             self.push(Term::Name(hash_of(name.as_str())));
             self.reading.names.push(name);
         } else if small.contains(JOINING) {
-            self.stems.extend(small.split(JOINING).filter(|part| !part.is_empty()).map(stem));
+            self.stems
+                .extend(small.split(JOINING).filter(|part| !part.is_empty()).map(stem));
         } else {
             self.stems.push(whole);
         }
@@ -263,25 +339,48 @@ impl Reader {
             let form = LEXICON.joined(rest);
             let length = form.map_or(1, |(length, _)| length);
             let is = |words: &[&str]| {
-                words.iter().any(|word| word.chars().count() == length && word.chars().eq(rest[..length].iter().copied()))
+                words
+                    .iter()
+                    .any(|word| word.chars().count() == length && word.chars().eq(rest[..length].iter().copied()))
             };
             self.passive |= rest[0] == '被' && length == 1;
+            if is(&["避免"]) && self.in_content && self.clause.terms.is_empty() {
+                self.clause.negation = Negation::Strong;
+            }
             if is(JOINTS_CJK) {
                 self.end_clause();
             }
-            let side = if is(PIVOTS_CJK) { Some(Side::Right) } else { is(PIVOTS_LEFT_CJK).then_some(Side::Left) };
+            let pivot = if is(PIVOTS_CJK) {
+                Some((Pivot::Other(hash_of(&rest[..length])), Side::Right))
+            } else if is(BEFORE_CJK) {
+                Some((Pivot::Before, Side::Left))
+            } else {
+                is(AFTER_CJK).then_some((Pivot::After, Side::Left))
+            };
             if let Some(digits) = number_length(rest, length) {
-                self.reading.surface.push(hash_of("#"));
+                self.reading.surface.push(Seen {
+                    word: hash_of_word("#"),
+                    term: Some(Term::Number),
+                });
                 self.push(Term::Number);
                 at += digits;
                 continue;
             }
-            self.reading.surface.push(hash_of(&rest[..length]));
-            match form {
-                Some((_, meaning)) => self.mean(meaning),
-                None => self.push(Term::Character(rest[0])),
+            let word = hash_of_word(&rest[..length].iter().collect::<String>());
+            let meaning = form.map(|(_, meaning)| meaning);
+            let term = match meaning {
+                Some(Meaning::Word(word)) => Some(Term::Word(word)),
+                Some(_) => None,
+                None => Some(Term::Character(rest[0])),
+            };
+            match (meaning, term) {
+                (Some(meaning), _) => self.mean(meaning),
+                (None, Some(term)) => self.push(term),
+                (None, None) => {}
             }
-            self.sentence.extend(side.map(|side| Item::Pivot(hash_of(&rest[..length]), side)));
+            self.reading.surface.push(Seen { word, term });
+            self.sentence
+                .extend(pivot.map(|(pivot, side)| Item::Pivot(pivot, side)));
             at += length;
         }
     }
@@ -291,14 +390,24 @@ impl Reader {
         let stems = std::mem::take(&mut self.stems);
         let mut rest = &stems[..];
         while let Some(first) = rest.first() {
-            let to = first == "to" && self.sentence.contains(&Item::Pivot(hash_of("from"), Side::Right));
-            let pivot = (to || PIVOT_STEMS.contains(first)).then(|| Item::Pivot(hash_of(first.as_str()), Side::Right));
+            // As an order: `avoid floats`; in `to avoid floats` it is only a reason.
+            if first == "avoid" && self.in_content && self.clause.terms.is_empty() && rest.len() == stems.len() {
+                self.clause.negation = Negation::Strong;
+            }
+            let pivot = PIVOT_STEMS
+                .iter()
+                .find(|(stem, _)| stem == first)
+                .map(|(_, pivot)| Item::Pivot(*pivot, Side::Right));
             let length = if let Some((length, meaning)) = LEXICON.phrase(rest) {
                 self.mean(meaning);
                 length
             } else {
                 let counts = NUMBER_STEMS.contains(&first.as_str());
-                self.push(if counts { Term::Number } else { Term::Other(hash_of(first.as_str())) });
+                self.push(if counts {
+                    Term::Number
+                } else {
+                    Term::Other(hash_of(first.as_str()))
+                });
                 1
             };
             self.sentence.extend(pivot);
@@ -349,7 +458,10 @@ const NUMBER_STEMS: &[&str] = &[
 /// How many characters a number in characters has, when something that is counted follows and it is no part of the form
 /// of `form_length` characters.
 fn number_length(characters: &[char], form_length: usize) -> Option<usize> {
-    let digits = characters.iter().take_while(|c| "一二三四五六七八九十百千万两".contains(**c)).count();
+    let digits = characters
+        .iter()
+        .take_while(|c| "一二三四五六七八九十百千万两".contains(**c))
+        .count();
     let counted = characters.get(digits)?;
     let is_number = digits > 0 && "次个天条周月年秒分小时行项种层级台倍步轮遍页件位名元".contains(*counted);
     (is_number && form_length <= digits).then_some(digits)
@@ -372,13 +484,38 @@ fn contraction(small: &str) -> Option<(&str, bool)> {
     })
 }
 
+/// What a word such as `unsigned` or `unreadable` denies.
+fn negated(small: &str) -> Option<&str> {
+    let rest = small.strip_prefix("un")?;
+    let other = rest.starts_with('i') || rest.starts_with("der") || !(rest.ends_with("ed") || rest.ends_with("able"));
+    (!other && rest.len() > 4).then_some(rest)
+}
+
+/// What a word means without those around it.
+fn alone(small: &str) -> Option<Term> {
+    let stem = stem(small);
+    match LEXICON.phrase(std::slice::from_ref(&stem)) {
+        Some((_, Meaning::Word(word))) => Some(Term::Word(word)),
+        Some(_) => None,
+        None if small.starts_with(|c: char| c.is_ascii_digit() || c == '#')
+            || NUMBER_STEMS.contains(&stem.as_str()) =>
+        {
+            Some(Term::Number)
+        }
+        None => Some(Term::Other(hash_of(stem.as_str()))),
+    }
+}
+
 /// Whether a word has the look of something that has a name.
 fn is_name(raw: &str) -> bool {
     let inner = raw.trim_matches(|c: char| !c.is_alphanumeric());
     let letters = inner.chars().any(char::is_alphabetic);
     let digits = inner.chars().any(|c| c.is_ascii_digit() || c == '#');
     let capital = inner.contains(char::is_uppercase);
-    let hump = inner.chars().zip(inner.chars().skip(1)).any(|(one, next)| one.is_lowercase() && next.is_uppercase());
+    let hump = inner
+        .chars()
+        .zip(inner.chars().skip(1))
+        .any(|(one, next)| one.is_lowercase() && next.is_uppercase());
     letters
         && (raw.starts_with('-')
             || raw.starts_with('/')
@@ -419,7 +556,10 @@ fn word_end(characters: &[char], at: usize) -> usize {
     while let Some(&character) = characters.get(end) {
         let next = characters.get(end + 1).copied();
         let next_is_of_word = next.is_some_and(is_of_word);
-        let in_number = character == ',' && end > at && characters[end - 1].is_ascii_digit() && next.is_some_and(|c| c.is_ascii_digit());
+        let in_number = character == ','
+            && end > at
+            && characters[end - 1].is_ascii_digit()
+            && next.is_some_and(|c| c.is_ascii_digit());
         let belongs = is_of_word(character)
             || end < at + 2 && matches!(character, '-' | '/' | '.')
             || (JOINING.contains(&character) || matches!(character, '@' | '\\')) && next_is_of_word
@@ -444,6 +584,11 @@ fn boundary(characters: &[char], at: usize) -> Option<Boundary> {
         '-' if at > 0 && characters[at - 1] == ' ' => Some(Boundary::Clause),
         _ => None,
     }
+}
+
+/// A word of the surface, as a number.
+pub(super) fn hash_of_word(word: &str) -> u64 {
+    hash_of(word)
 }
 
 fn hash_of<T: Hash + ?Sized>(value: &T) -> u64 {

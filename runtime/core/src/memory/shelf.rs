@@ -152,6 +152,7 @@ pub struct Plan {
     recorded: Recorded,
     memory: Memory,
     replaces: Vec<usize>,
+    superseded: Vec<String>,
     text: String,
 }
 
@@ -159,6 +160,11 @@ impl Plan {
     /// What will have been done.
     pub fn recorded(&self) -> &Recorded {
         &self.recorded
+    }
+
+    /// Ids of what it replaces now.
+    pub fn superseded(&self) -> &[String] {
+        &self.superseded
     }
 
     /// The memory as it will be.
@@ -199,7 +205,10 @@ impl Kept {
     fn readings(&self) -> &[Reading] {
         self.readings.get_or_init(|| {
             let texts = self.memory.texts();
-            texts.into_iter().map(|(title, content)| Reading::new(title, content)).collect()
+            texts
+                .into_iter()
+                .map(|(title, content)| Reading::new(title, content))
+                .collect()
         })
     }
 }
@@ -238,7 +247,12 @@ impl Shelf {
     /// # Errors
     /// A directory or an index that is none, a refused path, or an error of the system.
     pub fn open(&self, store: &Store) -> Result<Memories<'_>, StoreError> {
-        let mut memories = Memories { shelf: self, kept: Vec::new(), troubles: Vec::new(), names: BTreeSet::new() };
+        let mut memories = Memories {
+            shelf: self,
+            kept: Vec::new(),
+            troubles: Vec::new(),
+            names: BTreeSet::new(),
+        };
         memories.read(store)?;
         memories.finish_replacing(store)?;
         memories.write_index(store)?;
@@ -266,7 +280,10 @@ impl Memories<'_> {
 
     /// Whether the effect of a recording that was decided earlier is there: its process may have died before it answered.
     pub fn has(&self, recorded: &Recorded) -> bool {
-        let found = self.kept.iter().find(|kept| kept.path == recorded.path && kept.memory.id == recorded.id);
+        let found = self
+            .kept
+            .iter()
+            .find(|kept| kept.path == recorded.path && kept.memory.id == recorded.id);
         found.is_some_and(|kept| kept.memory.hits >= recorded.hits)
     }
 
@@ -276,22 +293,34 @@ impl Memories<'_> {
     /// # Errors
     /// Why it is not recorded.
     pub fn plan(&self, new: NewMemory, on_similar: OnSimilar, now: Timestamp) -> Result<Plan, Refused> {
-        let replaced = self.replaced(&new.supersedes)?;
-        let found = self.find(&new, &replaced);
+        let given = self.replaced(&new.supersedes)?;
+        let found = self.find(&new, &given);
         // Of a text that was recorded before, together with what it replaces: that was done then.
         let done = |index: &usize| match (&self.kept[*index].memory.superseded_by, found.exact) {
             (Some(by), Some(exact)) => *by == self.kept[exact].memory.id,
             _ => false,
         };
-        if let Some(index) = replaced.iter().find(|index| self.kept[**index].memory.superseded_by.is_some() && !done(index)) {
+        if let Some(index) = given
+            .iter()
+            .find(|index| self.kept[**index].memory.superseded_by.is_some() && !done(index))
+        {
             let id = self.kept[*index].memory.id.clone();
-            return Err(Refused::SupersededAlready { by: self.successor(*index), id });
+            return Err(Refused::SupersededAlready {
+                by: self.successor(*index),
+                id,
+            });
         }
-        let replaces: Vec<usize> =
-            replaced.into_iter().filter(|index| self.kept[*index].memory.superseded_by.is_none()).collect();
+        let replaces: Vec<usize> = given
+            .into_iter()
+            .filter(|index| self.kept[*index].memory.superseded_by.is_none())
+            .collect();
         let (action, target) = match (found.exact, found.similar.first(), on_similar) {
             (Some(exact), ..) => (Action::Duplicate, Some(exact)),
-            (None, Some(_), OnSimilar::Ask) => return Err(Refused::SimilarExists { similar: self.shown(&found.similar) }),
+            (None, Some(_), OnSimilar::Ask) => {
+                return Err(Refused::SimilarExists {
+                    similar: self.shown(&found.similar),
+                });
+            }
             (None, Some((index, _)), OnSimilar::Merge) if self.has_room(*index, &new) => (Action::Merged, Some(*index)),
             _ => (Action::Created, None),
         };
@@ -324,7 +353,17 @@ impl Memories<'_> {
             similar: self.shown(&found.similar),
             contrary: self.shown(&found.contrary),
         };
-        Ok(Plan { recorded, memory, replaces, text })
+        let superseded = replaces
+            .iter()
+            .map(|index| self.kept[*index].memory.id.clone())
+            .collect();
+        Ok(Plan {
+            recorded,
+            memory,
+            replaces,
+            superseded,
+            text,
+        })
     }
 
     /// Carries out what was decided: the memory, then the marks of what it replaces, then the index. Still under the
@@ -366,10 +405,15 @@ impl Memories<'_> {
             let dir = below(&self.shelf.dir, kind.as_str())?;
             for entry in sandbox.list(&dir)?.unwrap_or_default() {
                 self.names.insert(entry.name.clone());
-                let Some(stem) = entry.name.strip_suffix(".md") else { continue };
+                let Some(stem) = entry.name.strip_suffix(".md") else {
+                    continue;
+                };
                 // A name that is no path here, such as one that a person's system made.
                 let Ok(path) = dir.join(&entry.name) else {
-                    self.trouble(format!("{dir}/{}", entry.name), "its name is none that a file of a project may have; rename it");
+                    self.trouble(
+                        format!("{dir}/{}", entry.name),
+                        "its name is none that a file of a project may have; rename it",
+                    );
                     continue;
                 };
                 if entry.kind != EntryKind::File {
@@ -377,8 +421,12 @@ impl Memories<'_> {
                     continue;
                 }
                 // Gone since it was listed: a person tidies up.
-                let Some(metadata) = sandbox.metadata(&path)? else { continue };
-                let same = |kept: &Arc<Kept>| kept.settled && kept.bytes == metadata.bytes && kept.modified == metadata.modified;
+                let Some(metadata) = sandbox.metadata(&path)? else {
+                    continue;
+                };
+                let same = |kept: &Arc<Kept>| {
+                    kept.settled && kept.bytes == metadata.bytes && kept.modified == metadata.modified
+                };
                 let kept = match known.remove(&path).filter(same) {
                     Some(kept) => kept,
                     None => match read_one(store, &path, kind, stem, &metadata) {
@@ -405,20 +453,29 @@ impl Memories<'_> {
     }
 
     fn trouble(&mut self, path: String, problem: &str) {
-        self.troubles.push(Trouble { path, problem: problem.to_owned() });
+        self.troubles.push(Trouble {
+            path,
+            problem: problem.to_owned(),
+        });
     }
 
     /// Marks what a live memory says that it replaced and that does not know it yet.
     fn finish_replacing(&mut self, store: &Store) -> Result<(), StoreError> {
-        let by_id: BTreeMap<&str, usize> =
-            self.kept.iter().enumerate().map(|(index, kept)| (kept.memory.id.as_str(), index)).collect();
+        let by_id: BTreeMap<&str, usize> = self
+            .kept
+            .iter()
+            .enumerate()
+            .map(|(index, kept)| (kept.memory.id.as_str(), index))
+            .collect();
         let mut marks = BTreeMap::new();
         for kept in &self.kept {
             for id in &kept.memory.supersedes {
                 let Some(index) = by_id.get(id.as_str()) else { continue };
                 let old = &self.kept[*index].memory;
                 // A circle, which only a person can make, would leave nothing live.
-                let circle = kept.memory.superseded_by.is_some() || old.supersedes.contains(&kept.memory.id) || old.id == kept.memory.id;
+                let circle = kept.memory.superseded_by.is_some()
+                    || old.supersedes.contains(&kept.memory.id)
+                    || old.id == kept.memory.id;
                 if old.superseded_by.is_none() && !circle {
                     marks.entry(*index).or_insert_with(|| kept.memory.id.clone());
                 }
@@ -476,7 +533,10 @@ impl Memories<'_> {
         let mut replaced = Vec::new();
         for id in ids {
             let Some(index) = self.kept.iter().position(|kept| kept.memory.id == *id) else {
-                return Err(Refused::UnknownSupersedes { id: id.clone(), nearest: self.nearest(id) });
+                return Err(Refused::UnknownSupersedes {
+                    id: id.clone(),
+                    nearest: self.nearest(id),
+                });
             };
             if !replaced.contains(&index) {
                 replaced.push(index);
@@ -534,7 +594,9 @@ impl Memories<'_> {
             let texts = || kept.memory.texts();
             if found.exact.is_none()
                 && best.score >= MAY_BE_EXACT
-                && texts().iter().any(|(title, content)| exact_digest(title, content) == digest)
+                && texts()
+                    .iter()
+                    .any(|(title, content)| exact_digest(title, content) == digest)
             {
                 found.exact = Some(index);
                 continue;
@@ -570,7 +632,10 @@ impl Memories<'_> {
 
     fn says_something_new(&self, index: usize, new: &NewMemory) -> bool {
         let reading = Reading::new("", &new.content);
-        !self.kept[index].readings().iter().any(|known| known.covers(&reading) >= SAYS_NOTHING_NEW)
+        !self.kept[index]
+            .readings()
+            .iter()
+            .any(|known| known.covers(&reading) >= SAYS_NOTHING_NEW)
     }
 
     /// The id and the file of a new memory. The same text had them before when it is history by now.
@@ -616,7 +681,12 @@ impl Memories<'_> {
             hits: memory.hits,
             updated: memory.updated,
         });
-        Err(Refused::Quota { what, used, limit, candidates: candidates.collect() })
+        Err(Refused::Quota {
+            what,
+            used,
+            limit,
+            candidates: candidates.collect(),
+        })
     }
 }
 
@@ -629,7 +699,13 @@ struct Found {
 }
 
 /// `None` when it is gone. What is wrong with it is for a person.
-fn read_one(store: &Store, path: &RelPath, kind: Kind, stem: &str, metadata: &Metadata) -> Result<Option<Kept>, String> {
+fn read_one(
+    store: &Store,
+    path: &RelPath,
+    kind: Kind,
+    stem: &str,
+    metadata: &Metadata,
+) -> Result<Option<Kept>, String> {
     let text = match store.sandbox().read_text(path, LARGEST_FILE) {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(None),

@@ -10,36 +10,98 @@ use std::sync::LazyLock;
 const SHORTEST: usize = 3;
 
 /// Words that no other may be cut down to.
-const SMALL_WORDS: &[&str] = &["not", "nor", "non", "can", "but", "for", "the", "and", "all", "any", "off", "out", "how"];
+const SMALL_WORDS: &[&str] = &[
+    "not", "nor", "non", "can", "but", "for", "the", "and", "all", "any", "off", "out", "how",
+];
 
 /// Words whose endings would be cut down to other words.
 const FIXED: &[(&str, &str)] = &[
-    ("production", "production"), ("optional", "optional"), ("general", "general"), ("generally", "general"),
-    ("really", "really"), ("validate", "validat"), ("validates", "validat"), ("validated", "validat"),
-    ("validating", "validat"), ("validation", "validat"), ("during", "during"), ("string", "string"),
-    ("strings", "string"), ("thing", "thing"), ("nothing", "nothing"), ("something", "something"),
-    ("document", "document"), ("documents", "document"), ("documented", "document"), ("documentation", "document"),
+    ("production", "production"),
+    ("optional", "optional"),
+    ("general", "general"),
+    ("generally", "general"),
+    ("really", "really"),
+    ("validate", "validat"),
+    ("validates", "validat"),
+    ("validated", "validat"),
+    ("validating", "validat"),
+    ("validation", "validat"),
+    ("during", "during"),
+    ("string", "string"),
+    ("strings", "string"),
+    ("thing", "thing"),
+    ("nothing", "nothing"),
+    ("something", "something"),
+    ("document", "document"),
+    ("documents", "document"),
+    ("documented", "document"),
+    ("documentation", "document"),
     ("documenting", "document"),
 ];
 
 /// Verbs whose past is no matter of endings.
 const IRREGULAR: &[(&str, &str)] = &[
-    ("ran", "run"), ("wrote", "write"), ("written", "write"), ("broke", "break"), ("broken", "break"),
-    ("kept", "keep"), ("sent", "send"), ("built", "build"), ("found", "find"), ("took", "take"), ("taken", "take"),
-    ("made", "make"), ("gave", "give"), ("given", "give"), ("held", "hold"), ("lost", "lose"), ("shown", "show"),
-    ("chosen", "choose"), ("chose", "choose"), ("began", "begin"), ("begun", "begin"), ("went", "go"), ("gone", "go"),
-    ("came", "come"), ("told", "tell"), ("said", "say"), ("left", "leave"), ("meant", "mean"), ("hidden", "hide"),
-    ("hung", "hang"), ("froze", "freeze"), ("frozen", "freeze"), ("stuck", "stick"), ("known", "know"),
-    ("knew", "know"), ("thrown", "throw"), ("threw", "throw"), ("drawn", "draw"), ("overwritten", "overwrite"),
-    ("overwrote", "overwrite"), ("overridden", "override"), ("rebuilt", "rebuild"), ("reran", "rerun"),
-    ("bought", "buy"), ("brought", "bring"), ("caught", "catch"), ("indices", "index"), ("children", "child"), ("used", "use"), ("using", "use"),
+    ("ran", "run"),
+    ("wrote", "write"),
+    ("written", "write"),
+    ("broke", "break"),
+    ("broken", "break"),
+    ("kept", "keep"),
+    ("sent", "send"),
+    ("built", "build"),
+    ("found", "find"),
+    ("took", "take"),
+    ("taken", "take"),
+    ("made", "make"),
+    ("gave", "give"),
+    ("given", "give"),
+    ("held", "hold"),
+    ("lost", "lose"),
+    ("shown", "show"),
+    ("chosen", "choose"),
+    ("chose", "choose"),
+    ("began", "begin"),
+    ("begun", "begin"),
+    ("went", "go"),
+    ("gone", "go"),
+    ("came", "come"),
+    ("told", "tell"),
+    ("said", "say"),
+    ("left", "leave"),
+    ("meant", "mean"),
+    ("hidden", "hide"),
+    ("hung", "hang"),
+    ("froze", "freeze"),
+    ("frozen", "freeze"),
+    ("stuck", "stick"),
+    ("known", "know"),
+    ("knew", "know"),
+    ("thrown", "throw"),
+    ("threw", "throw"),
+    ("drawn", "draw"),
+    ("overwritten", "overwrite"),
+    ("overwrote", "overwrite"),
+    ("overridden", "override"),
+    ("rebuilt", "rebuild"),
+    ("reran", "rerun"),
+    ("bought", "buy"),
+    ("brought", "bring"),
+    ("caught", "catch"),
+    ("indices", "index"),
+    ("children", "child"),
+    ("used", "use"),
+    ("using", "use"),
 ];
 
 /// The stem of a small word. Words of other letters than a to z are their own.
 pub(super) fn stem(word: &str) -> String {
     let stem = without_endings(word);
     // A note is not a negation.
-    if stem != word && SMALL_WORDS.contains(&stem.as_str()) { word.to_owned() } else { stem }
+    if stem != word && SMALL_WORDS.contains(&stem.as_str()) {
+        word.to_owned()
+    } else {
+        stem
+    }
 }
 
 fn without_endings(word: &str) -> String {
@@ -66,17 +128,47 @@ fn cut_down(word: &str) -> String {
         if word.ends_with("ies") && word.len() > 4 {
             cut(&mut word, 3);
             word.push('y');
-        } else if ["sses", "shes", "ches", "xes", "zes"].iter().any(|end| word.ends_with(end)) {
+        } else if ["sses", "shes", "ches", "xes", "zes"]
+            .iter()
+            .any(|end| word.ends_with(end))
+        {
             cut(&mut word, 2);
         } else if word.ends_with('s') && !["ss", "us", "is", "as"].iter().any(|end| word.ends_with(end)) {
             cut(&mut word, 1);
         }
     }
     for (ending, more) in [
-        ("ization", 0), ("isation", 0), ("ational", 0), ("ation", 1), ("ition", 0), ("ement", 0), ("ment", 1),
-        ("fully", 0), ("ness", 1), ("ings", 0), ("ating", 1), ("ing", 0), ("edly", 0), ("ied", 0), ("ated", 1), ("ed", 0), ("ally", 0),
-        ("ly", 1), ("able", 1), ("ible", 1), ("ance", 1), ("ence", 1), ("sion", 0), ("tion", 0), ("ate", 1), ("ize", 1),
-        ("ise", 1), ("ous", 1), ("ity", 1), ("ive", 2), ("al", 2),
+        ("ization", 0),
+        ("isation", 0),
+        ("ational", 0),
+        ("ation", 1),
+        ("ition", 0),
+        ("ement", 0),
+        ("ment", 1),
+        ("fully", 0),
+        ("ness", 1),
+        ("ings", 0),
+        ("ating", 1),
+        ("ing", 0),
+        ("edly", 0),
+        ("ied", 0),
+        ("ated", 1),
+        ("ed", 0),
+        ("ally", 0),
+        ("ly", 1),
+        ("able", 1),
+        ("ible", 1),
+        ("ance", 1),
+        ("ence", 1),
+        ("sion", 0),
+        ("tion", 0),
+        ("ate", 1),
+        ("ize", 1),
+        ("ise", 1),
+        ("ous", 1),
+        ("ity", 1),
+        ("ive", 2),
+        ("al", 2),
     ] {
         if word.len() >= ending.len() + SHORTEST + more && word.ends_with(ending) {
             cut(&mut word, ending.len());
@@ -137,7 +229,13 @@ mod tests {
 
     #[test]
     fn other_words_stay_apart() {
-        for (one, other) in [("use", "user"), ("test", "text"), ("state", "start"), ("client", "clean"), ("run", "rule")] {
+        for (one, other) in [
+            ("use", "user"),
+            ("test", "text"),
+            ("state", "start"),
+            ("client", "clean"),
+            ("run", "rule"),
+        ] {
             assert_ne!(stem(one), stem(other));
         }
         for word in ["", "s", "is", "文件", "über", "a-b", "ing", "ed"] {

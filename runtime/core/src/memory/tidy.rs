@@ -13,14 +13,23 @@ const NAMELESS: &str = "note";
 
 /// A title in one line: without control characters and signs that change the direction of a text, with single spaces.
 pub fn tidy_title(title: &str) -> String {
-    let plain: String = without_escapes(title).chars().map(|c| if c.is_control() { ' ' } else { c }).filter(|c| !turns(*c)).collect();
+    let plain: String = without_escapes(title)
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .filter(|c| !turns(*c))
+        .collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A content with plain line ends, without other control characters and without blank lines around it.
 pub fn tidy_content(content: &str) -> String {
-    let content = without_escapes(content).replace("\r\n", "\n").replace(['\r', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
-    let kept: String = content.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control() && !turns(*c)).collect();
+    let content = without_escapes(content)
+        .replace("\r\n", "\n")
+        .replace(['\r', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
+    let kept: String = content
+        .chars()
+        .filter(|c| matches!(c, '\n' | '\t') || !c.is_control() && !turns(*c))
+        .collect();
     kept.trim_matches('\n').trim_end().to_owned()
 }
 
@@ -92,7 +101,10 @@ mod tests {
     #[test]
     fn titles_have_one_line_and_contents_obey_no_terminal() {
         assert_eq!(tidy_title("  a\nb\t\u{1B}[31mred\u{1B}[0m \u{202E}c\u{0}"), "a b red c");
-        assert_eq!(tidy_content("\r\n a\r\nb\rc\u{1B}]0;title\u{7}d\u{1B}[1;2Ke\u{8} \n\n"), " a\nb\ncde");
+        assert_eq!(
+            tidy_content("\r\n a\r\nb\rc\u{1B}]0;title\u{7}d\u{1B}[1;2Ke\u{8} \n\n"),
+            " a\nb\ncde"
+        );
         assert_eq!(tidy_content("\u{1B}[31"), "");
         assert_eq!(tidy_content("\u{1B}[3文x"), "文x");
         assert_eq!(tidy_content("---\nid: x\n---"), "---\nid: x\n---");

@@ -2,6 +2,7 @@
 
 //! The handlers of `specs/tools/persistence/`.
 
+pub(crate) mod record_memory;
 pub(crate) mod timeline_append;
 pub(crate) mod update_runtime_state;
 pub(crate) mod update_todo_item;
