@@ -139,8 +139,8 @@ impl Context {
     /// An agent that no directory can be named for.
     pub fn memories(&self) -> Result<Arc<Shelf>, InternalError> {
         let agent = self.inner.identity.agent;
-        let shelf = self.inner.project.memories(agent);
-        shelf.map_err(|problem| InternalError::new("the agent's name makes no path", problem))
+        let memories = self.inner.project.memories(agent);
+        memories.map_err(|problem| InternalError::new("the agent's name makes no path", problem))
     }
 
     /// What names this call in [`replay`](Self::replay): the key that the agent gave, else the call's own name.

@@ -248,12 +248,12 @@ impl Project {
     /// The memories of an agent, shared by all its sessions in this process.
     pub(crate) fn memories(&self, agent: &str) -> Result<Arc<Shelf>, PathProblem> {
         let mut shelves = self.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shelf) = shelves.get(agent) {
-            return Ok(Arc::clone(shelf));
+        if let Some(known) = shelves.get(agent) {
+            return Ok(Arc::clone(known));
         }
-        let shelf = Arc::new(Shelf::new(agent)?);
-        shelves.insert(agent.to_owned(), Arc::clone(&shelf));
-        Ok(shelf)
+        let new = Arc::new(Shelf::new(agent)?);
+        shelves.insert(agent.to_owned(), Arc::clone(&new));
+        Ok(new)
     }
 
     /// The settings in force.

@@ -19,6 +19,7 @@ mod likeness;
 mod normal;
 mod reading;
 mod shelf;
+mod sketch;
 mod stem;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use super::index::{by_worth, index};
 use super::likeness::Verdict;
 use super::normal::exact_digest;
 use super::reading::Reading;
+use super::sketch::Sketch;
 use super::tidy::slug;
 use crate::digest;
 use crate::sandbox::{Durability, EntryKind, FsError, Metadata, PathProblem, RelPath};
@@ -198,10 +199,16 @@ struct Kept {
     bytes: u64,
     modified: Timestamp,
     settled: bool,
+    sketch: OnceLock<Sketch>,
     readings: OnceLock<Vec<Reading>>,
 }
 
 impl Kept {
+    fn sketch(&self) -> &Sketch {
+        self.sketch
+            .get_or_init(|| Sketch::new([self.memory.title.as_str(), self.memory.content.as_str()]))
+    }
+
     fn readings(&self) -> &[Reading] {
         self.readings.get_or_init(|| {
             let texts = self.memory.texts();
@@ -387,6 +394,7 @@ impl Memories<'_> {
             bytes: plan.text.len() as u64,
             modified: Timestamp::UNIX_EPOCH,
             settled: false,
+            sketch: OnceLock::new(),
             readings: OnceLock::new(),
         });
         match self.kept.iter_mut().find(|kept| kept.path == *path) {
@@ -420,8 +428,13 @@ impl Memories<'_> {
                     self.trouble(path.to_string(), "it is no regular file; it is not followed");
                     continue;
                 }
-                // Gone since it was listed: a person tidies up.
-                let Some(metadata) = sandbox.metadata(&path)? else {
+                // The directory was judged when it was listed, and a name that ends in `.md` changes nothing: to judge each
+                // path again would cost more than all the rest. Gone since then: a person tidies up.
+                let metadata = sandbox
+                    .project()
+                    .metadata(&path)
+                    .map_err(|error| error.by(sandbox.agent()))?;
+                let Some(metadata) = metadata else {
                     continue;
                 };
                 let same = |kept: &Arc<Kept>| {
@@ -500,6 +513,7 @@ impl Memories<'_> {
             bytes: text.len() as u64,
             modified: Timestamp::UNIX_EPOCH,
             settled: false,
+            sketch: OnceLock::new(),
             readings: OnceLock::new(),
         });
         Ok(())
@@ -579,9 +593,11 @@ impl Memories<'_> {
     fn find(&self, new: &NewMemory, replaced: &[usize]) -> Found {
         let reading = Reading::new(&new.title, &new.content);
         let digest = exact_digest(&new.title, &new.content);
+        let sketch = Sketch::new([new.title.as_str(), new.content.as_str()]);
         let mut found = Found::default();
         for (index, kept) in self.kept.iter().enumerate() {
-            if kept.memory.superseded_by.is_some() || replaced.contains(&index) {
+            let is_out = kept.memory.superseded_by.is_some() || replaced.contains(&index);
+            if is_out || !kept.sketch().may_be_like(&sketch) {
                 continue;
             }
             let likes = kept.readings().iter().map(|known| reading.compare(known));
@@ -706,11 +722,13 @@ fn read_one(
     stem: &str,
     metadata: &Metadata,
 ) -> Result<Option<Kept>, String> {
-    let text = match store.sandbox().read_text(path, LARGEST_FILE) {
-        Ok(Some(text)) => text,
+    let bytes = match store.sandbox().project().read(path, LARGEST_FILE) {
+        Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
+    let text = String::from_utf8(bytes)
+        .map_err(|error| format!("it is not UTF-8 from byte {} on", error.utf8_error().valid_up_to()))?;
     let memory = Memory::from_text(&text, kind, stem)?;
     // By the machine's clock, as file times are.
     let since = Timestamp::now().duration_since(metadata.modified);
@@ -720,6 +738,7 @@ fn read_one(
         bytes: metadata.bytes,
         modified: metadata.modified,
         settled: since > SETTLED_AFTER,
+        sketch: OnceLock::new(),
         readings: OnceLock::new(),
     }))
 }

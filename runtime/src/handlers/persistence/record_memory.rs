@@ -121,7 +121,7 @@ fn refuse_secrets(input: &Input) -> Result<(), Refusal<Failure>> {
     Ok(())
 }
 
-fn given(context: &Context, input: Input) -> Result<(NewMemory, OnSimilar), ToolError> {
+fn given(call: &Context, input: Input) -> Result<(NewMemory, OnSimilar), ToolError> {
     let (title, content) = (tidy_title(&input.title), tidy_content(&input.content));
     for (field, text, shortest) in [
         ("title", &title, SHORTEST_TITLE),
@@ -147,7 +147,7 @@ fn given(context: &Context, input: Input) -> Result<(NewMemory, OnSimilar), Tool
     }
     let mut evidence = Vec::new();
     for (index, source) in input.evidence.into_iter().enumerate() {
-        evidence.push(place(context, index, source)?);
+        evidence.push(place(call, index, source)?);
     }
     let new = NewMemory {
         kind: match input.kind {
