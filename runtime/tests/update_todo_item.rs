@@ -338,6 +338,65 @@ fn what_a_later_version_keeps_with_an_item_survives() {
     assert_eq!(list(dir)["items"][1]["estimate"], json!({"hours": 3}));
 }
 
+/// Both tools read the list in one way: keys of others stay until the list is replaced, and then are in the history.
+#[test]
+fn what_others_keep_with_a_list_stays_until_it_is_replaced() {
+    let dir = project();
+    let dir = dir.path();
+    let mut state = list(dir);
+    state["owner"] = json!({"name": "a person", "since": null});
+    fs::write(dir.join("agent-state/pm-todo.json"), state.to_string()).unwrap();
+    update(
+        dir,
+        OK,
+        &json!({"id": "step-001", "status": "done", "evidence": [{"path": "a"}]}),
+    );
+    let mut state = list(dir);
+    assert_eq!(state["owner"], json!({"name": "a person", "since": null}));
+    state["items"][0]["evidence"][0]["quote"] = json!("q");
+    fs::write(dir.join("agent-state/pm-todo.json"), state.to_string()).unwrap();
+    update(dir, OK, &json!({"id": "step-002", "status": "done"}));
+    assert_eq!(list(dir)["items"][0]["evidence"], json!([{"path": "a", "quote": "q"}]));
+    let other = json!({"items": [{"id": "step-001", "description": "other"}]});
+    assert_eq!(call(dir, "write_todolist", &other).status.code(), Some(OK));
+    assert_eq!(list(dir).get("owner"), None);
+    let kept = fs::read_dir(dir.join("agent-state/history")).unwrap().next().unwrap();
+    let kept: Value = serde_json::from_slice(&fs::read(kept.unwrap().path()).unwrap()).unwrap();
+    assert_eq!(kept["owner"]["name"], "a person");
+}
+
+#[test]
+fn a_list_of_a_newer_format_is_refused_by_both_tools_and_left_as_it_is() {
+    let dir = project();
+    let dir = dir.path();
+    // Whether or not the rest would do.
+    let mut newer = list(dir);
+    newer["format"] = json!(2);
+    for text in [newer.to_string(), "{\"format\": 3, \"steps\": []}".to_owned()] {
+        fs::write(dir.join("agent-state/pm-todo.json"), &text).unwrap();
+        let items = json!({"items": [{"id": "step-001", "description": "a"}]});
+        for (tool, input) in [
+            ("update_todo_item", json!({"id": "step-001", "status": "doing"})),
+            ("write_todolist", items),
+        ] {
+            let output = call(dir, tool, &input);
+            assert_eq!(output.status.code(), Some(3), "{output:?}");
+            let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let reason = answer["reason"].as_str().unwrap();
+            assert!(
+                reason.contains("newer devloop") && reason.contains("move the file away"),
+                "{reason}"
+            );
+        }
+        assert_eq!(self::text(dir), text);
+    }
+    // One that says today's format is today's.
+    newer["format"] = json!(1);
+    fs::write(dir.join("agent-state/pm-todo.json"), newer.to_string()).unwrap();
+    update(dir, OK, &json!({"id": "step-001", "status": "doing"}));
+    assert_eq!(list(dir).get("format"), None);
+}
+
 #[test]
 fn a_list_that_cannot_be_read_is_set_aside_and_a_locked_one_is_busy() {
     let dir = project();

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use devloop_core::runtime_state::SESSIONS_REMEMBERED;
 use serde_json::{Map, Value, json};
 
 use super::{Call, Caller, Log, Random, all_end_well, child, events, read_log, scaled, started, state, windows};
@@ -49,6 +50,8 @@ impl Model {
             .filter(|left| *left != call.session)
         {
             next.gone.push(left);
+            let forgotten = next.gone.len().saturating_sub(SESSIONS_REMEMBERED);
+            next.gone.drain(..forgotten);
         }
         next.seq += 1;
         let mut says_something = false;
