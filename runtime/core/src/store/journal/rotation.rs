@@ -143,16 +143,23 @@ impl Journal {
             live.sync_data().map_err(|source| self.io("sync", &self.path, source))?;
         }
         let mut number = self.numbered()?.last().map_or(1, |newest| newest.number + 1);
+        if let Some(dir) = self.beside_dir() {
+            self.named(self.project().create_dir_all(&dir, self.settings.durability))?;
+        }
         loop {
             let to = self.beside(&self.rotated_name(number))?;
-            match self.named(self.project().rename(&self.path, &to, self.settings.durability)) {
+            match self.named(self.project().rename(&self.path, &to, Durability::Cached)) {
                 Ok(()) => break,
                 // Something that is no file has the name.
                 Err(FsError::Exists { .. } | FsError::Obstructed { .. }) if self.taken(&to) => number += 1,
                 Err(error) => return Err(error.into()),
             }
         }
-        let live = self.open_live()?;
+        let live = self.named(self.project().open_append(&self.path, Durability::Cached))?;
+        if self.settings.durability == Durability::Synced {
+            // The old name and the new one in one go. Nothing is acknowledged before.
+            self.sync_names()?;
+        }
         self.tidy(keep);
         Ok(live)
     }
