@@ -143,6 +143,10 @@ fn a_negation_more_is_never_the_same() {
                 &["not ", "never "]
             };
             for word in words {
+                // A word of its own: `不然`, otherwise.
+                if word.ends_with('不') && character == '然' {
+                    continue;
+                }
                 let turned = format!("{}{word}{}", &content[..at], &content[at..]);
                 let (one, other) = ((title.clone(), content.clone()), (title.clone(), turned));
                 assert!(!same(&one, &other), "{one:?} {other:?}");

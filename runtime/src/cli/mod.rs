@@ -14,6 +14,7 @@ mod output;
 mod serve;
 mod show;
 mod target;
+mod timeline;
 mod tools;
 mod verify;
 
@@ -79,6 +80,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Remove what a project no longer needs; shows it first.
     Gc(gc::Args),
+    /// Show what happened in a project, and what comes.
+    Timeline(timeline::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -104,6 +107,7 @@ pub fn main() -> Exit {
         Command::Init(args) => init::run(&args, &mut printer),
         Command::Doctor(args) => doctor::run(&args, &mut printer),
         Command::Gc(args) => gc::run(&args, &mut printer),
+        Command::Timeline(args) => timeline::run(&args, &mut printer),
         Command::Completions(args) => completions::run(&args, &mut printer),
     };
     printer.finish(exit)

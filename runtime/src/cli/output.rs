@@ -3,10 +3,11 @@
 //! Answers for standard output and error with colour only where it is wanted (`NO_COLOR`, no terminal), and for a reader
 //! that went away (`devloop tools | head`) being no error. Leaves out what is printed.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Exit;
 
@@ -16,6 +17,8 @@ pub(super) const NAME: Style = Style::new().bold();
 pub(super) const GOOD: Style = AnsiColor::Green.on_default();
 /// For what did not.
 pub(super) const BAD: Style = AnsiColor::Red.on_default();
+/// For what deserves a look.
+pub(super) const WARN: Style = AnsiColor::Yellow.on_default();
 /// For what matters less.
 pub(super) const FAINT: Style = Style::new().dimmed();
 
@@ -67,6 +70,17 @@ impl Printer {
         }
     }
 
+    /// Whether anybody reads: printing has not failed, and nobody has closed the other end of a pipe.
+    pub(super) fn is_open(&self) -> bool {
+        if self.failed.is_some() {
+            return false;
+        }
+        let stdout = io::stdout();
+        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        // What cannot be asked is found out by the next write.
+        poll(&mut polled, Some(&Timespec::default())).is_err() || !polled[0].revents().contains(PollFlags::ERR)
+    }
+
     /// One line on standard error. That it may be gone is nobody's concern.
     #[expect(
         clippy::unused_self,
@@ -94,6 +108,49 @@ impl Printer {
             }
         }
     }
+}
+
+/// Text of others for a terminal: what it would obey, or what would let it show something else than what stands there,
+/// is written out.
+pub(super) fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            c if is_harmful(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// JSON on one line, in which such characters are escaped: it is the same JSON.
+pub(super) fn json_line(value: &serde_json::Map<String, serde_json::Value>) -> String {
+    let json = serde_json::to_string(value).expect("fields of JSON are JSON");
+    if !json.contains(is_harmful) {
+        return json;
+    }
+    let mut shown = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_harmful(c) {
+            // They can stand in texts only.
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Control characters, and those that change the direction or the place of others.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// `1 tool`, `2 tools`.

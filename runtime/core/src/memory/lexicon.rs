@@ -221,3 +221,64 @@ fn forms(line: &str) -> impl Iterator<Item = &str> {
 fn stems(form: &str) -> Vec<String> {
     form.to_lowercase().split(' ').map(stem).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(form: &str) -> u32 {
+        match LEXICON.known(form) {
+            Some(Meaning::Word(word)) => word,
+            other => panic!("{form}: {other:?}"),
+        }
+    }
+
+    /// Else a text with the form and one without it could be the same, although one of them negates.
+    #[test]
+    fn no_form_swallows_a_negation() {
+        for section in ["opposite", "same", "family", "light", "stop"] {
+            for form in lines_of(TEXT, section)
+                .flat_map(|line| line.split(['|', ';']))
+                .flat_map(forms)
+            {
+                let negates = form
+                    .split(' ')
+                    .any(|word| matches!(word, "not" | "no" | "never" | "nothing" | "none"));
+                let allowed = [
+                    "do not forget",
+                    "not forget",
+                    "never forget",
+                    "nothing but",
+                    "别忘了",
+                    "不要忘记",
+                    "不要忘了",
+                    "不然",
+                    "不然的话",
+                    "要不然",
+                ];
+                let negates = negates || form.contains(['不', '没', '勿', '禁']) && !form.contains("禁用");
+                assert!(!negates || allowed.contains(&form), "[{section}] {form}");
+            }
+        }
+    }
+
+    #[test]
+    fn forms_of_one_line_are_one_word_and_sides_are_two() {
+        assert_eq!(word("delete"), word("删除"));
+        assert_eq!(word("deleted"), word("purging"));
+        assert_eq!(word("at the same time"), word("simultaneously"));
+        assert!(LEXICON.are_opposite(word("enable"), word("禁用")));
+        assert!(LEXICON.are_opposite(word("disable"), word("turn on")));
+        assert!(!LEXICON.are_opposite(word("enable"), word("启用")));
+        let shared = |one: &str, other: &str| {
+            LEXICON
+                .families(word(one))
+                .iter()
+                .any(|family| LEXICON.families(word(other)).contains(family))
+        };
+        assert!(shared("npm", "yarn") && shared("周二", "thursday") && !shared("npm", "redis"));
+        assert_eq!(LEXICON.known("never"), Some(Meaning::Not));
+        assert_eq!(LEXICON.known("the"), Some(Meaning::Stop));
+        assert!(LEXICON.is_light(word("use")) && !LEXICON.is_light(word("redis")));
+    }
+}

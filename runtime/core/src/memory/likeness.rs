@@ -12,8 +12,7 @@
 //! - each has a name that the other has not (`parseInvoice`, `formatInvoice`);
 //! - what stands around `before`, `instead of` and the like has changed places;
 //! - word for word they are the same, except for a word that was put in the place of another one.
-//!
-//!
+
 use std::sync::LazyLock;
 
 use super::lexicon::LEXICON;

@@ -264,10 +264,18 @@ fn string(schema: &Value) -> BoxedStrategy<Value> {
         .as_u64()
         .map(|max| usize::try_from(max).expect("a short string"));
     let texts = if let Some(pattern) = schema["pattern"].as_str() {
+        let is_free = min > 1 && !pattern.starts_with('^') && !pattern.ends_with('$');
         let pattern = generable(pattern);
-        string_regex(&pattern)
-            .expect("the pattern can be generated from")
-            .boxed()
+        let fitting = string_regex(&pattern).expect("the pattern can be generated from");
+        if is_free {
+            // What fits may stand anywhere in a text, which has to be longer than that.
+            let before = plain_text(min - 1, min + 6);
+            (before, fitting)
+                .prop_map(|(before, fitting)| before + &fitting)
+                .boxed()
+        } else {
+            fitting.boxed()
+        }
     } else {
         plain_text(min, max.unwrap_or(min + 6))
     };

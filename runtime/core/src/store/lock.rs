@@ -12,7 +12,8 @@ use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use devloop_contract::CommonFailure;
@@ -225,8 +226,15 @@ struct Turn {
 
 #[derive(Debug, Default)]
 struct Queues {
-    waiting: Mutex<HashMap<PathBuf, VecDeque<u64>>>,
-    moved: Condvar,
+    waiting: Mutex<HashMap<PathBuf, VecDeque<Waiter>>>,
+}
+
+/// Who holds or waits for a lock. Only the thread whose turn comes is woken: with many waiters, waking all of them costs
+/// more than what they wait to do.
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    thread: Thread,
 }
 
 /// Does not change; read once, as it costs more than the lock.
@@ -240,8 +248,11 @@ impl Turn {
         let queues = Arc::clone(&QUEUES);
         let mut waiting = queues.enter();
         let queue = waiting.entry(key.clone()).or_default();
-        let ticket = queue.back().map_or(0, |last| last + 1);
-        queue.push_back(ticket);
+        let ticket = queue.back().map_or(0, |last| last.ticket + 1);
+        queue.push_back(Waiter {
+            ticket,
+            thread: std::thread::current(),
+        });
         // From here on dropping the turn leaves the queue, whether it came or not.
         let turn = Self {
             key,
@@ -249,7 +260,12 @@ impl Turn {
             queues: Arc::clone(&queues),
         };
         loop {
-            if waiting.get(&turn.key).and_then(VecDeque::front) == Some(&ticket) {
+            if waiting
+                .get(&turn.key)
+                .and_then(VecDeque::front)
+                .map(|first| first.ticket)
+                == Some(ticket)
+            {
                 return Some(turn);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -258,23 +274,15 @@ impl Turn {
             if left.is_zero() || wait.is_cancelled() {
                 return None;
             }
+            // A turn that comes before this is not missed: the thread does not sleep then.
+            std::thread::park_timeout(wait.cancelled.map_or(left, |_| left.min(LONGEST_SLEEP)));
             waiting = queues.enter();
-            // The turn may have come meanwhile, and its signal with it.
-            if waiting.get(&turn.key).and_then(VecDeque::front) == Some(&ticket) {
-                return Some(turn);
-            }
-            let left = wait.cancelled.map_or(left, |_| left.min(LONGEST_SLEEP));
-            waiting = queues
-                .moved
-                .wait_timeout(waiting, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
         }
     }
 }
 
 impl Queues {
-    fn enter(&self) -> MutexGuard<'_, HashMap<PathBuf, VecDeque<u64>>> {
+    fn enter(&self) -> MutexGuard<'_, HashMap<PathBuf, VecDeque<Waiter>>> {
         // Nothing can panic half-way through a change of the queues.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -283,14 +291,18 @@ impl Queues {
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut waiting = self.queues.enter();
+        let mut next = None;
         if let Some(queue) = waiting.get_mut(&self.key) {
-            queue.retain(|ticket| *ticket != self.ticket);
+            queue.retain(|waiter| waiter.ticket != self.ticket);
+            next = queue.front().map(|first| first.thread.clone());
             if queue.is_empty() {
                 waiting.remove(&self.key);
             }
         }
         drop(waiting);
-        self.queues.moved.notify_all();
+        if let Some(next) = next {
+            next.unpark();
+        }
     }
 }
 

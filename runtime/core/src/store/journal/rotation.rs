@@ -102,6 +102,32 @@ impl Journal {
             .collect())
     }
 
+    /// Removes all records when `is_due` says so under the lock; the next one gets the number after the last all the
+    /// same, as the index remembers it. Says whether it did.
+    ///
+    /// # Errors
+    /// `busy`, a refused path or an error of the system.
+    pub fn clear<'w>(
+        &self,
+        wait: impl Into<Wait<'w>>,
+        is_due: impl FnOnce() -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let _lock = self.store.lock(&self.lock, wait)?;
+        if !is_due()? {
+            return Ok(false);
+        }
+        let live = self.open_live()?;
+        let has_records = live.metadata().is_ok_and(|found| found.len() > 0);
+        if has_records {
+            self.rotate(&live, Keep::All)?;
+        }
+        // What remembers the last number must be there before the numbers go.
+        self.write_index()?;
+        self.remove_old(Keep::Newest(0))?;
+        self.named(self.project().remove_file(&self.path, Durability::Cached))?;
+        Ok(true)
+    }
+
     /// The rotated files, oldest first. One listing.
     pub(super) fn numbered(&self) -> Result<Vec<Numbered>, StoreError> {
         let dir = self.beside_dir();
@@ -143,16 +169,23 @@ impl Journal {
             live.sync_data().map_err(|source| self.io("sync", &self.path, source))?;
         }
         let mut number = self.numbered()?.last().map_or(1, |newest| newest.number + 1);
+        if let Some(dir) = self.beside_dir() {
+            self.named(self.project().create_dir_all(&dir, self.settings.durability))?;
+        }
         loop {
             let to = self.beside(&self.rotated_name(number))?;
-            match self.named(self.project().rename(&self.path, &to, self.settings.durability)) {
+            match self.named(self.project().rename(&self.path, &to, Durability::Cached)) {
                 Ok(()) => break,
                 // Something that is no file has the name.
                 Err(FsError::Exists { .. } | FsError::Obstructed { .. }) if self.taken(&to) => number += 1,
                 Err(error) => return Err(error.into()),
             }
         }
-        let live = self.open_live()?;
+        let live = self.named(self.project().open_append(&self.path, Durability::Cached))?;
+        if self.settings.durability == Durability::Synced {
+            // The old name and the new one in one go. Nothing is acknowledged before.
+            self.sync_names()?;
+        }
         self.tidy(keep);
         Ok(live)
     }

@@ -16,6 +16,8 @@ use crate::store::backwards::Backwards;
 
 /// How much of a torn end is copied at once.
 const PIECE: usize = 64 * 1024;
+/// Most lines are shorter.
+const SMALL_PIECE: usize = 4 * 1024;
 static ZEROS: [u8; PIECE] = [0; PIECE];
 
 /// What stands at the end of a file.
@@ -42,10 +44,20 @@ enum End {
 }
 
 impl Tail {
-    /// Looks at the end of a file. Reads one piece when the last line is a record that fits in it.
+    /// Looks at the end of a file. Reads one small piece when the last line is a record that fits in it.
     pub(super) fn of(file: &File) -> io::Result<Self> {
-        let mut place = Backwards::new(file)?;
-        let size = place.end();
+        let size = file.metadata()?.len();
+        if let Some(last) = whole_record(file, size)? {
+            return Ok(Self {
+                size,
+                whole: size,
+                content: size,
+                end: End::Whole,
+                last: Some(last),
+                unreadable: 0,
+            });
+        }
+        let mut place = Backwards::new(file, size);
         let content = place.skip_zeros()?;
         let whole = place.line_start()?;
         let mut tail = Self {
@@ -148,6 +160,23 @@ impl Tail {
             let _ = kept.set_len(before);
         })
     }
+}
+
+/// The record on the last line, when that is whole and short: as it is but for crashes.
+fn whole_record(file: &File, size: u64) -> io::Result<Option<Record>> {
+    let mut piece = [0; SMALL_PIECE];
+    let from = size.saturating_sub(SMALL_PIECE as u64);
+    let piece = &mut piece[..usize::try_from(size - from).unwrap_or(SMALL_PIECE)];
+    file.read_exact_at(piece, from)?;
+    let Some(lines) = piece.strip_suffix(b"\n") else {
+        return Ok(None);
+    };
+    let start = match memchr::memrchr(b'\n', lines) {
+        Some(at) => at + 1,
+        None if from == 0 => 0,
+        None => return Ok(None),
+    };
+    Ok(line::last_record(&lines[start..]))
 }
 
 /// The record that ends the line between two places; a line that is too long for one is not read.
