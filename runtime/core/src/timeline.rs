@@ -33,7 +33,7 @@ pub const FULL: Rotation = Rotation {
 };
 
 /// The directory beside.
-const BESIDE: &str = "agent-state/timeline";
+pub(crate) const BESIDE: &str = "agent-state/timeline";
 /// The form that is written.
 const FORM: u32 = 1;
 

@@ -274,6 +274,8 @@ mod tests {
             }
         }
         assert!(lost > 0 && whole + lost == all, "{whole} whole, {lost} lost");
+        // What was read may not be counted as written yet.
+        queue.flushed(Duration::from_secs(5));
         queue.push(b"after\n");
         assert_eq!(lines.next().unwrap().unwrap(), "after");
         queue.flushed(Duration::from_secs(5));

@@ -88,15 +88,15 @@ fn a_reader_beside_writers_never_sees_a_part() {
         .map(|number| child("counting::child_writes_until_told", dir.path(), number, 0))
         .collect();
     let files = [(TODO, "version"), (RUNTIME, "heartbeat_seq")];
-    let mut last = [0; 2];
+    let mut newest = [0; 2];
     let (mut reads, mut changes) = (0, 0);
     // As many reads as are asked for, and as many as it takes to have seen the file change.
     while reads < scaled(500, 10_000) || changes < scaled(20, 200) {
-        for ((path, number), last) in files.iter().zip(&mut last) {
+        for ((path, number), newest) in files.iter().zip(&mut newest) {
             let seen = state(dir.path(), path)[*number].as_u64().expect("a number");
-            assert!(seen >= *last, "{path} goes back from {last} to {seen}");
-            changes += usize::from(seen > *last);
-            *last = seen;
+            assert!(seen >= *newest, "{path} goes back from {newest} to {seen}");
+            changes += usize::from(seen > *newest);
+            *newest = seen;
         }
         reads += 1;
     }

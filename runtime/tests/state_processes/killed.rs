@@ -57,7 +57,7 @@ impl Server {
                 "update_runtime_state",
                 json!({"patch": {"n": n, "text": "x".repeat(3_000)}}),
             )
-        } else if n % 4 == 0 {
+        } else if n.is_multiple_of(4) {
             (
                 "update_todo_item",
                 json!({"id": "step-001", "status": "todo", "note": n.to_string()}),
@@ -130,7 +130,7 @@ fn what_was_acknowledged_survives_a_kill_and_nothing_is_half_written() {
                 result["ok"] == true && result.get("changed") != Some(&json!(false)),
                 "{answer}"
             );
-            acknowledged[usize::from(n % 2 == 0)] = n;
+            acknowledged[usize::from(n.is_multiple_of(2))] = n;
         };
         for _ in 0..random.below(12) {
             take(&server.answer().expect("it is still alive"));

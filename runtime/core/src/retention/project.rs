@@ -4,6 +4,7 @@
 //! Leaves out version control and installed packages, where no tool writes, and what lies outside.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -11,6 +12,10 @@ use super::{Candidate, Policy, Why};
 use crate::sandbox::{Durability, EntryKind, Metadata, RelPath};
 use crate::store::place::{self, HISTORY, REPLAY};
 use crate::store::{Store, StoreError, clock};
+use crate::timeline::{self, Timeline};
+
+/// How long to wait for whoever uses a journal.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Directories in which no tool writes, and which can be very large.
 const UNWALKED: &[&str] = &[".git", "node_modules"];
@@ -38,6 +43,7 @@ pub fn find(store: &Store, policy: &Policy) -> Result<Leftovers, StoreError> {
     };
     walk.directory(None)?;
     walk.judge_history();
+    walk.judge_timeline();
     walk.found.candidates.sort_unstable();
     Ok(walk.found)
 }
@@ -55,10 +61,12 @@ pub fn remove(store: &Store, candidate: &Candidate) -> Result<bool, StoreError> 
         })
     })?;
     let _lock = match candidate.why {
+        // The next rotation names its file after the newest one that is there.
+        Why::Timeline => Some(store.lock(timeline::LOCK, PATIENCE)?),
         // An agent may have come back since it was looked at.
         Why::Replay => {
             let agent = path.file_name().split('.').next().unwrap_or_default();
-            let lock = store.lock(&place::replay_lock(agent), std::time::Duration::from_secs(1))?;
+            let lock = store.lock(&place::replay_lock(agent), PATIENCE)?;
             let unchanged = store
                 .project()
                 .metadata(&path)?
@@ -172,6 +180,25 @@ impl Walk<'_> {
         }
     }
 
+    fn judge_timeline(&mut self) {
+        let Some(kept) = self.policy.timeline_files else { return };
+        let full = match Timeline::new(self.store.clone()).full_files() {
+            Ok(full) => full,
+            Err(error) => {
+                self.found.unseen.push(error.to_string());
+                return;
+            }
+        };
+        let old = full.len().saturating_sub(kept);
+        for file in full.into_iter().take(old) {
+            self.found.candidates.push(Candidate {
+                why: Why::Timeline,
+                path: format!("{}/{}", timeline::BESIDE, file.file),
+                bytes: file.bytes,
+            });
+        }
+    }
+
     fn keep(&mut self, why: Why, path: &RelPath, bytes: u64) {
         self.found.candidates.push(Candidate {
             why,
@@ -191,7 +218,7 @@ fn version_of(name: &str) -> Option<(&str, Timestamp)> {
 mod tests {
     use std::fs::{self, File};
     use std::path::Path;
-    use std::time::{Duration, SystemTime};
+    use std::time::SystemTime;
 
     use jiff::SignedDuration;
 
@@ -299,6 +326,48 @@ mod tests {
         )
         .unwrap();
         assert_eq!(find(&store, &policy()).unwrap(), Leftovers::default());
+    }
+
+    #[test]
+    fn the_newest_full_files_of_the_timeline_stay_and_numbers_go_on() {
+        let Place { dir, store } = place();
+        let journal = crate::store::Journal::new(
+            store.clone(),
+            RelPath::parse(timeline::FILE).unwrap(),
+            timeline::LOCK,
+            crate::store::journal::Settings {
+                durability: Durability::Cached,
+                rotation: Some(crate::store::journal::Rotation {
+                    lines: 2,
+                    ..timeline::FULL
+                }),
+                beside: Some(RelPath::parse(timeline::BESIDE).unwrap()),
+                longest: timeline::LONGEST_ENTRY,
+            },
+        );
+        // Long enough that the lines are counted, which those of a short file are not.
+        let record = serde_json::json!({"text": "x".repeat(40)});
+        for _ in 0..9 {
+            journal.append(&record, PATIENCE).unwrap();
+        }
+        assert_eq!(
+            find(&store, &policy()).unwrap(),
+            Leftovers::default(),
+            "all stay unless somebody says so"
+        );
+        let kept = Policy {
+            timeline_files: Some(1),
+            ..policy()
+        };
+        let found = find(&store, &kept).unwrap();
+        let expected = [1, 2, 3].map(|number| format!("agent-state/timeline/timeline.00000{number}.ndjson"));
+        assert_eq!(paths(&found, Why::Timeline), expected);
+        for candidate in &found.candidates {
+            assert!(remove(&store, candidate).unwrap());
+        }
+        assert_eq!(journal.append(&record, PATIENCE).unwrap().seq, 10);
+        assert_eq!(find(&store, &kept).unwrap().candidates.len(), 0);
+        assert!(dir.path().join("agent-state/timeline/timeline.000004.ndjson").exists());
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl Sandbox {
     /// calls, two of them an fsync when synced; a new file, and the first write in a directory, also costs a listing of it.
     ///
     /// # Errors
-    /// Refused, or an error of the system; then the file is as it was.
+    /// Refused, or an error of the system; then the file is as it was, unless it was its directory that could not be synced.
     pub fn replace(&self, path: &RelPath, bytes: &[u8]) -> Result<(), FsError> {
         self.check_write(path)?;
         self.named(self.project.replace(path, bytes, self.durability))
