@@ -19,13 +19,14 @@ use devloop_core::store::Store;
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
+use tokio::task::JoinError;
 
 use crate::call::{CallOutcome, CallRequest, ToolService};
 use crate::context::{Context, MayBlock, Parts, publish};
 use crate::identity::Identity;
 use crate::project::{Escalation, Project};
 use crate::projection::tools_of;
-use crate::turns::{Ended, Place, Turns};
+use crate::turns::{Ended, Late, Place, Turns};
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -128,14 +129,32 @@ impl Session {
             Ended::Cancelled => return None,
             Ended::NoTurn => return Some(expected(no_turn(tool))),
             // A result that came after all is better than none.
-            Ended::Done(result) | Ended::TimedOut(Some(result @ Ok(_))) => result,
-            Ended::TimedOut(_) => return Some(expected(timed_out(tool))),
-            Ended::Panicked(error) => {
-                let message = format!("the handler of {} panicked", tool.name);
-                Err(ErasedRefusal::Tool(InternalError::new(message, error).into()))
+            Ended::Done(result) | Ended::TimedOut(Late::Answered(result @ Ok(_))) => result,
+            Ended::TimedOut(late) => {
+                self.watch(tool, late);
+                return Some(expected(timed_out(tool)));
             }
+            Ended::Panicked(error) => Err(ErasedRefusal::Tool(panicked(tool, error).into())),
         };
         Some(output.and_then(|output| finished(compiled, output)))
+    }
+
+    /// Lets an internal error be known that comes when the caller has its answer, `tool_timeout`, already.
+    fn watch(&self, tool: &'static Tool, late: Late<Result<Value, ErasedRefusal>>) {
+        let session = self.clone();
+        tokio::spawn(async move {
+            let ended = match late {
+                Late::Answered(result) => Ok(Some(result)),
+                Late::Panicked(error) => Err(error),
+                Late::Running(task) => task.await,
+            };
+            let error = match ended {
+                Ok(Some(Err(ErasedRefusal::Tool(ToolError::Internal(error))))) => error,
+                Err(error) => panicked(tool, error),
+                Ok(_) => return,
+            };
+            session.escalate(tool, &error).await;
+        });
     }
 
     /// Input that is built and typed, and what its handler gets. Nothing has happened yet.
@@ -320,6 +339,10 @@ fn finished(compiled: &CompiledTool, output: Value) -> Result<Value, ErasedRefus
         return Err(ErasedRefusal::Tool(InternalError::bare(message).into()));
     }
     Ok(result)
+}
+
+fn panicked(tool: &Tool, error: JoinError) -> InternalError {
+    InternalError::new(format!("the handler of {} panicked", tool.name), error)
 }
 
 fn path_rule(text: &str) -> Result<(), String> {

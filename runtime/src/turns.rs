@@ -18,7 +18,7 @@ use std::time::Duration;
 use devloop_contract::tool::Parallelism;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, oneshot};
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -52,8 +52,19 @@ pub(crate) enum Ended<T> {
     Cancelled,
     /// Its turn did not come in time: nothing was done.
     NoTurn,
-    /// It took too long and was told to stop; what it still answered within the grace, if anything.
-    TimedOut(Option<T>),
+    /// It took too long and was told to stop.
+    TimedOut(Late<T>),
+}
+
+/// What becomes of work that took too long.
+#[derive(Debug)]
+pub(crate) enum Late<T> {
+    /// It still answered within the grace.
+    Answered(T),
+    /// It broke off within the grace.
+    Panicked(JoinError),
+    /// It goes on; nobody waits for its answer any more.
+    Running(JoinHandle<Option<T>>),
 }
 
 impl Turns {
@@ -124,9 +135,12 @@ impl Turns {
             }
         }
         cancel.cancel();
-        Ended::TimedOut(match tokio::time::timeout(GRACE, task).await {
-            Ok(Ok(answer)) => answer,
-            _ => None,
+        Ended::TimedOut(match tokio::time::timeout(GRACE, &mut task).await {
+            Ok(Ok(Some(answer))) => Late::Answered(answer),
+            // Its claim was taken, so that it had begun.
+            Ok(Ok(None)) => return Ended::NoTurn,
+            Ok(Err(error)) => Late::Panicked(error),
+            Err(_) => Late::Running(task),
         })
     }
 }
@@ -297,7 +311,23 @@ mod tests {
             "stopped"
         };
         let ended = exclusive(&turns, Duration::from_millis(20), &cancel, work).await;
-        assert!(matches!(ended, Ended::TimedOut(Some("stopped"))), "{ended:?}");
+        assert!(matches!(ended, Ended::TimedOut(Late::Answered("stopped"))), "{ended:?}");
+    }
+
+    #[tokio::test]
+    async fn work_that_does_not_stop_goes_on_and_can_be_waited_for() {
+        let (turns, cancel) = (Turns::default(), CancellationToken::new());
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let work = async move {
+            released.recv().unwrap();
+            "late"
+        };
+        let ended = exclusive(&turns, Duration::from_millis(200), &cancel, work).await;
+        let Ended::TimedOut(Late::Running(task)) = ended else {
+            panic!("{ended:?}")
+        };
+        release.send(()).unwrap();
+        assert_eq!(task.await.unwrap(), Some("late"));
     }
 
     #[tokio::test]

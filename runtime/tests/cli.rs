@@ -89,7 +89,7 @@ fn a_call_answers_json_and_writes_the_file() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(
         answer(&output),
-        json!({"ok": true, "total": 2, "path": "agent-state/pm-todo.json", "current": "step-001", "ready": ["step-001"]})
+        json!({"ok": true, "total": 2, "path": "agent-state/pm-todo.json", "current": "step-001", "ready": ["step-001"], "version": 1})
     );
     let list = list(dir.path(), "pm");
     let created = list["created_at"].as_str().unwrap();
@@ -127,7 +127,7 @@ fn an_empty_list_has_nothing_current() {
     let output = write_list(dir.path(), r#"{"items":[]}"#);
     assert_eq!(
         answer(&output),
-        json!({"ok": true, "total": 0, "path": "agent-state/pm-todo.json", "ready": []})
+        json!({"ok": true, "total": 0, "path": "agent-state/pm-todo.json", "ready": [], "version": 1})
     );
     assert_eq!(list(dir.path(), "pm")["current"], Value::Null);
 }

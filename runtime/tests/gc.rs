@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use devloop_core::retention::artifacts;
+use devloop_core::sandbox::ProjectDir;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -126,14 +128,25 @@ fn artifacts_of_old_sessions_go_whole() {
         "devloop.toml",
         "[retention]\nartifact_days = 0\nset_aside_days = 36500\n",
     );
-    let session = format!("state/devloop/artifacts/space/{}", "a".repeat(64));
+    let opened = ProjectDir::open(dir.path()).unwrap();
+    let session = format!(
+        "state/devloop/artifacts/{}/{}",
+        artifacts::namespace(&opened),
+        "a".repeat(64)
+    );
+    let of_another = format!("state/devloop/artifacts/another-project/{}", "a".repeat(64));
     put(dir.path(), &format!("{session}/b"), "12345");
+    put(dir.path(), &format!("{of_another}/b"), "12345");
     let removed = gc(dir.path(), &["--apply"]);
     assert!(
         text(&removed.stdout).ends_with("Removed: 1 file, 5 B.\n"),
         "{removed:?}"
     );
     assert!(!dir.path().join(&session).exists());
+    assert!(
+        dir.path().join(&of_another).exists(),
+        "another project's settings say how long it stays"
+    );
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The project to try handlers on, and with it every example of every spec.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::Duration;
 
 use devloop_contract::Handle;
@@ -56,7 +59,7 @@ fn everything_is_the_same_each_time() {
         let project = TestProject::new();
         let session = project.session(AgentId::Pm);
         // Gone under its feet: nothing that the agent did.
-        std::fs::remove_dir(project.path()).unwrap();
+        fs::remove_dir(project.path()).unwrap();
         let seen = session.call("write_todolist", list());
         (format!("{:?}", seen.result), project.escalations())
     };
@@ -85,27 +88,56 @@ fn what_the_spec_does_not_declare_fails_the_test() {
     let session = project.session(AgentId::Pm);
     let spec = "specs/tools/persistence/write_todolist.yaml does not declare: ";
     let stray = |path: &str| panic_of(|| session.handle("write_todolist", |_| async { project.put(path, "stray") }));
-    assert_eq!(
-        stray("prd/index.html"),
-        format!("{spec}the file `prd/index.html` (Made)")
-    );
-    // Another agent's list, and the agent's own other files, are not this tool's either.
+    assert_eq!(stray("prd/index.html"), format!("{spec}`prd/index.html` (Made)"));
+    // Another agent's list and history, and the agent's own other files, are not this tool's either.
     assert_eq!(
         stray("agent-state/tester-todo.json"),
-        format!("{spec}the file `agent-state/tester-todo.json` (Made)")
+        format!("{spec}`agent-state/tester-todo.json` (Made)")
     );
     assert_eq!(
-        stray("prd/index.html.corrupt-20261130T101500123Z")
-            .matches("the file")
-            .count(),
-        1
+        stray("agent-state/history/tester-todo.20261130T101500123Z.json"),
+        format!("{spec}`agent-state/history/tester-todo.20261130T101500123Z.json` (Made)")
     );
-    let removed = panic_of(|| {
-        session.handle("write_todolist", |_| async {
-            std::fs::remove_file(project.path().join("prd/index.html")).unwrap();
-        })
+    let forged = stray("agent-state/pm-todo.json.corrupt-20261130T101500123Z");
+    assert!(forged.ends_with("corrupt-20261130T101500123Z` (Made)"), "{forged}");
+    let undeclared = |work: &dyn Fn(&Path)| {
+        let panic = panic_of(|| session.handle("write_todolist", |_| async { work(project.path()) }));
+        panic.strip_prefix(spec).expect("it names the spec").to_owned()
+    };
+    let removed = undeclared(&|dir| fs::remove_file(dir.join("prd/index.html")).unwrap());
+    assert_eq!(removed, "`prd/index.html` (Removed)");
+    assert_eq!(
+        undeclared(&|dir| fs::create_dir_all(dir.join("a/b")).unwrap()),
+        "`a/b` (Made)"
+    );
+    assert_eq!(
+        undeclared(&|dir| fs::remove_dir(dir.join("a/b")).unwrap()),
+        "`a/b` (Removed)"
+    );
+    let opened = undeclared(&|dir| {
+        fs::set_permissions(
+            dir.join("agent-state/tester-todo.json"),
+            fs::Permissions::from_mode(0o666),
+        )
+        .unwrap();
     });
-    assert_eq!(removed, format!("{spec}the file `prd/index.html` (Removed)"));
+    assert_eq!(opened, "`agent-state/tester-todo.json` (Rewritten)");
+    session.call("write_todolist", list());
+    let events = "agent-state/.events/events.ndjson";
+    let lost = undeclared(&|dir| fs::remove_file(dir.join(events)).unwrap());
+    assert_eq!(lost, format!("the machinery's `{events}` (Removed)"));
+}
+
+#[test]
+fn the_history_is_an_effect_like_any_other() {
+    let project = TestProject::new();
+    let session = project.session(AgentId::Pm);
+    session.call("write_todolist", list());
+    let seen = session.call("write_todolist", json!({"items": []}));
+    assert_eq!(
+        seen.effects.changed(),
+        ["agent-state/history/pm-todo.20261130T101500123Z.json", LIST]
+    );
 }
 
 #[test]

@@ -232,7 +232,10 @@ fn each_refusal_has_its_code_and_what_helps() {
             EXPECTED,
             &json!({"id": "step-001", "status": "done", "expected_version": 1})
         ),
-        code("version_conflict", json!({"current_version": 2}))
+        code(
+            "version_conflict",
+            json!({"current_version": 2, "path": "agent-state/pm-todo.json"})
+        )
     );
     update(
         dir,

@@ -57,8 +57,7 @@ pub struct Entry {
 /// # Errors
 /// The first syntax error. A document after which nothing else can be judged has one error only.
 pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
-    // A file checked out with CRLF must give the same bytes, so block texts may not keep the `\r`.
-    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let text = with_plain_lines(text);
     reader::read(&text).map_err(|fault| Diagnostic {
         path: path.to_owned(),
         line: fault.place.line,
@@ -71,7 +70,7 @@ pub fn parse(path: &str, text: &str) -> Result<Node, Diagnostic> {
 /// What is to be said when serde reads the same text as something else than the tree. Two readers that agree are worth
 /// more than one that is right: the specs are read by editors and by other people's programs, too.
 pub fn second_reading(path: &str, text: &str, tree: &Node) -> Option<Diagnostic> {
-    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let text = with_plain_lines(text);
     differs(tree, &text).map(|place| Diagnostic {
         path: path.to_owned(),
         line: place.line,
@@ -79,6 +78,14 @@ pub fn second_reading(path: &str, text: &str, tree: &Node) -> Option<Diagnostic>
         message: "programs read this value in different ways".to_owned(),
         help: Some("put it in quotes if it is a text, else write it in the plainest form".to_owned()),
     })
+}
+
+/// The text with `\n` as its only line end. A file checked out with CRLF must give the same bytes, so block texts may not
+/// keep the `\r`; alone it ends a line, too, for YAML and for editors.
+fn with_plain_lines(text: &str) -> String {
+    text.trim_start_matches('\u{feff}')
+        .replace("\r\n", "\n")
+        .replace('\r', "\n")
 }
 
 fn differs(tree: &Node, text: &str) -> Option<Place> {
@@ -300,6 +307,12 @@ mod tests {
         let error = parse("specs/x.yaml", &"- 1\n".repeat(100_001)).unwrap_err();
         assert_eq!(error.message, "too many values");
         assert_eq!(error.help.as_deref(), Some("a file may have 100,000"));
+    }
+
+    #[test]
+    fn a_place_counts_lines_as_the_parser_does() {
+        let fault = parse("x.yaml", "a: 1\rb: 2\nc: [1, 2\n").unwrap_err();
+        assert_eq!((fault.line, fault.column), (3, 4), "{fault:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use devloop_core::retention::{Candidate, Leftovers, Why, artifacts, project};
+use devloop_core::retention::{Candidate, Leftovers, Policy, Why, artifacts, project};
 use devloop_core::store::Store;
 use serde_json::json;
 
@@ -63,7 +63,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
             return Exit::System;
         }
     };
-    let done = args.apply.then(|| remove(&store, &found.candidates));
+    let policy = project.config().retention();
+    let done = args.apply.then(|| remove(&store, &policy, &found.candidates));
     match args.format {
         Format::Json => as_json(&found, done.as_ref(), printer),
         Format::Table => as_table(&found, done.as_ref(), printer),
@@ -86,23 +87,20 @@ fn look(project: &Project, store: &Store) -> Result<Leftovers, String> {
     let policy = project.config().retention();
     let mut found = project::find(store, &policy).map_err(|error| error.to_string())?;
     if let Some(root) = artifacts_root(|name| std::env::var_os(name)) {
-        match artifacts::find(&root, store.clock().now(), policy.artifacts) {
-            Ok(old) => found.candidates.extend(old),
-            Err(error) => found.unseen.push(format!("{}: {error}", root.display())),
-        }
+        let old = artifacts::find(&root, &project.dir, store.clock().now(), policy.artifacts);
+        found.candidates.extend(old.candidates);
+        found.unseen.extend(old.unseen);
     }
     Ok(found)
 }
 
-fn remove(store: &Store, candidates: &[Candidate]) -> Done {
+fn remove(store: &Store, policy: &Policy, candidates: &[Candidate]) -> Done {
     let mut done = Done::default();
     for candidate in candidates {
         let removed = if candidate.why == Why::Artifacts {
-            artifacts::remove(candidate)
-                .map(|()| true)
-                .map_err(|error| error.to_string())
+            artifacts::remove(candidate, store.clock().now(), policy.artifacts).map_err(|error| error.to_string())
         } else {
-            project::remove(store, candidate).map_err(|error| error.to_string())
+            project::remove(store, policy, candidate).map_err(|error| error.to_string())
         };
         match removed {
             Ok(true) => done.removed.push(candidate.clone()),

@@ -74,7 +74,10 @@ impl Model {
             .get("expected_version")
             .is_some_and(|seen| *seen != json!(self.version))
         {
-            return refuse("version_conflict", json!({"current_version": self.version}));
+            return refuse(
+                "version_conflict",
+                json!({"current_version": self.version, "path": super::TODO}),
+            );
         }
         let Some(item) = self.item(&id) else {
             return refuse("unknown_item", Value::Null);
@@ -156,7 +159,7 @@ impl Model {
             version: self.version + 1,
             items: items.collect(),
         };
-        let mut answer = json!({"ok": true, "total": next.items.len(), "path": super::TODO, "ready": next.ready()});
+        let mut answer = json!({"ok": true, "total": next.items.len(), "path": super::TODO, "ready": next.ready(), "version": next.version});
         if let Some(first) = next.ready().first() {
             answer["current"] = json!(first);
         }

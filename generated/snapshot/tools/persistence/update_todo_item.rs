@@ -116,6 +116,8 @@ pub struct AnotherInProgressDetails {
 pub struct VersionConflictDetails {
     /// The version of the list now.
     pub current_version: u64,
+    /// The file that holds the list.
+    pub path: crate::types::RelPath,
 }
 
 /// The expected failures of [`UpdateTodoItem`].
@@ -167,7 +169,9 @@ impl devloop_contract::ExpectedFailure for Failure {
             Self::AnotherInProgress(_) => {
                 Some("Finish the one in `details.id` first, or give `switch: true` to put it back to `todo`.")
             }
-            Self::VersionConflict(_) => Some("Look at `details.current_version` and the list, then decide again."),
+            Self::VersionConflict(_) => {
+                Some("Read the list in `details.path`, then decide again with `details.current_version`.")
+            }
         }
     }
 
@@ -532,10 +536,10 @@ Notes:
         devloop_contract::tool::FailureSpec {
             code: "version_conflict",
             summary: "The list has changed since you read it.",
-            hint: "Look at `details.current_version` and the list, then decide again.",
+            hint: "Read the list in `details.path`, then decide again with `details.current_version`.",
         },
     ],
-    common_failures: &["busy", "state_corrupt"],
+    common_failures: &["busy", "state_corrupt", "too_large"],
     examples: &[
         devloop_contract::tool::Example {
             title: "Begin the first step",

@@ -47,6 +47,8 @@ pub struct Output {
     pub current: Option<String>,
     /// Ids of the steps that can be started now, in list order.
     pub ready: Vec<crate::types::StepId>,
+    /// The version of the list, for `expected_version` of update_todo_item.
+    pub version: u64,
     /// True when the list was already this one; nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged: Option<bool>,
@@ -164,7 +166,8 @@ Cautions:
     "ok",
     "total",
     "path",
-    "ready"
+    "ready",
+    "version"
   ],
   "properties": {
     "ok": {
@@ -194,6 +197,11 @@ Cautions:
         "description": "The id of a step, such as `step-001`.",
         "pattern": "^step-\\d{3}$"
       }
+    },
+    "version": {
+      "type": "integer",
+      "description": "The version of the list, for `expected_version` of update_todo_item.",
+      "minimum": 1
     },
     "unchanged": {
       "type": "boolean",
@@ -251,10 +259,10 @@ Cautions:
         host: &[],
     },
     failures: &[],
-    common_failures: &["busy", "state_corrupt"],
+    common_failures: &["busy", "state_corrupt", "too_large"],
     examples: &[devloop_contract::tool::Example {
         title: "Three steps, the last waiting for both others",
         input: r#"{"items":[{"id":"step-001","description":"Read the requirements chapter"},{"id":"step-002","description":"Write the login test"},{"id":"step-003","description":"Implement the login","depends_on":["step-001","step-002"]}]}"#,
-        output: r#"{"total":3,"path":"agent-state/pm-todo.json","current":"step-001","ready":["step-001","step-002"]}"#,
+        output: r#"{"total":3,"path":"agent-state/pm-todo.json","current":"step-001","ready":["step-001","step-002"],"version":1}"#,
     }],
 };

@@ -11,8 +11,11 @@ use jiff::Timestamp;
 use super::{Candidate, Policy, Why};
 use crate::sandbox::{Durability, EntryKind, Metadata, RelPath};
 use crate::store::place::{self, HISTORY, REPLAY};
-use crate::store::{Store, StoreError, clock};
+use crate::store::{Store, StoreError, clock, replay};
 use crate::timeline::{self, Timeline};
+
+/// Where journals keep what was torn.
+const JOURNALS: &[&str] = &["agent-state/.events", REPLAY, crate::timeline::BESIDE];
 
 /// How long to wait for whoever uses a journal.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -52,7 +55,7 @@ pub fn find(store: &Store, policy: &Policy) -> Result<Leftovers, StoreError> {
 ///
 /// # Errors
 /// `busy` when somebody uses it, a refused path, or an error of the system.
-pub fn remove(store: &Store, candidate: &Candidate) -> Result<bool, StoreError> {
+pub fn remove(store: &Store, policy: &Policy, candidate: &Candidate) -> Result<bool, StoreError> {
     let path = RelPath::parse(&candidate.path).map_err(|problem| {
         StoreError::Fs(crate::sandbox::FsError::Io {
             op: "remove",
@@ -63,18 +66,11 @@ pub fn remove(store: &Store, candidate: &Candidate) -> Result<bool, StoreError> 
     let _lock = match candidate.why {
         // The next rotation names its file after the newest one that is there.
         Why::Timeline => Some(store.lock(timeline::LOCK, PATIENCE)?),
-        // An agent may have come back since it was looked at.
         Why::Replay => {
-            let agent = path.file_name().split('.').next().unwrap_or_default();
-            let lock = store.lock(&place::replay_lock(agent), PATIENCE)?;
-            let unchanged = store
-                .project()
-                .metadata(&path)?
-                .is_some_and(|found| found.bytes == candidate.bytes);
-            if !unchanged {
-                return Ok(false);
-            }
-            Some(lock)
+            let agent = agent_of(&path).unwrap_or_default();
+            let journal = replay::journal(store, agent)?;
+            // The agent may have come back since it was looked at.
+            return journal.clear(PATIENCE, || Ok(is_old_replay(store, policy, &path)?.is_some()));
         }
         _ => None,
     };
@@ -137,7 +133,12 @@ impl Walk<'_> {
                     versions.insert(path.to_string(), found.bytes);
                 }
             }
-            why if self.is_old(why, path, found) => self.keep(why, path, found.bytes),
+            Why::Replay => match is_old_replay(self.store, self.policy, path) {
+                Ok(Some(bytes)) => self.keep(why, path, bytes),
+                Ok(None) => {}
+                Err(error) => self.found.unseen.push(error.to_string()),
+            },
+            why if self.is_old(path, found) => self.keep(why, path, found.bytes),
             _ => {}
         }
     }
@@ -147,24 +148,22 @@ impl Walk<'_> {
         let within = |directory: &str| path.parent().is_some_and(|parent| parent.as_str() == directory);
         if within(HISTORY) {
             version_of(path.file_name()).map(|_| Why::History)
-        } else if place::is_machinery(path.as_str()) && path.as_str().ends_with(".torn.ndjson") {
+        } else if JOURNALS.iter().any(|directory| within(directory)) && path.as_str().ends_with(".torn.ndjson") {
             Some(Why::Torn)
-        } else if within(REPLAY) {
+        } else if within(REPLAY) && agent_of(path).is_some() {
             Some(Why::Replay)
-        } else {
+        } else if path.as_str().starts_with("agent-state/") {
+            // Where state files are; elsewhere such a name is somebody else's.
             place::before_set_aside(path.as_str()).map(|_| Why::SetAside)
+        } else {
+            None
         }
     }
 
-    fn is_old(&self, why: Why, path: &RelPath, found: Metadata) -> bool {
+    fn is_old(&self, path: &RelPath, found: Metadata) -> bool {
         // Being set aside does not change a file's time, but its name says it.
         let since = place::set_aside(path.as_str()).map_or(found.modified, |(_, time)| time);
-        let age = if why == Why::Replay {
-            self.policy.replay
-        } else {
-            self.policy.set_aside
-        };
-        self.now.duration_since(since) > age
+        self.now.duration_since(since) > self.policy.set_aside
     }
 
     fn judge_history(&mut self) {
@@ -206,6 +205,24 @@ impl Walk<'_> {
             bytes,
         });
     }
+}
+
+/// The agent whose calls a file holds: `pm.ndjson`. Neither full files nor the index have such a name.
+fn agent_of(path: &RelPath) -> Option<&str> {
+    let agent = path.file_name().strip_suffix(".ndjson")?;
+    (!agent.contains('.')).then_some(agent)
+}
+
+/// How large the calls of an agent are, when it has made none for long; the full files that they are in included.
+fn is_old_replay(store: &Store, policy: &Policy, live: &RelPath) -> Result<Option<u64>, StoreError> {
+    let Some(found) = store.project().metadata(live)? else {
+        return Ok(None);
+    };
+    if store.clock().now().duration_since(found.modified) <= policy.replay {
+        return Ok(None);
+    }
+    let full = replay::journal(store, agent_of(live).unwrap_or_default())?.rotated()?;
+    Ok(Some(found.bytes + full.iter().map(|file| file.bytes).sum::<u64>()))
 }
 
 /// What a file of the history is a version of, and of when: `pm-todo` and the stamp of `pm-todo.<stamp>.json`.
@@ -279,6 +296,9 @@ mod tests {
         at("notes/mine.torn.ndjson", 500);
         at("agent-state/.replay/pm.ndjson", 11);
         at("agent-state/.replay/coder.ndjson", 9);
+        at("agent-state/.replay/README", 500);
+        at("docs/report.corrupt-20200101T000000000Z", 500);
+        at("agent-state/runs/r1/out.torn.ndjson", 500);
         at("agent-state/.locks/pm-todo.lock", 500);
         at("prd/.devloop-tmp-1-gone", 2);
         at("prd/.devloop-tmp-99999999-gone", 0);
@@ -306,8 +326,8 @@ mod tests {
         assert_eq!(found.candidates.len(), 7);
         assert!(found.candidates.iter().all(|candidate| candidate.bytes == 5));
         for candidate in &found.candidates {
-            assert!(remove(&store, candidate).unwrap(), "{candidate:?}");
-            assert!(!remove(&store, candidate).unwrap(), "{candidate:?}");
+            assert!(remove(&store, &policy(), candidate).unwrap(), "{candidate:?}");
+            assert!(!remove(&store, &policy(), candidate).unwrap(), "{candidate:?}");
             assert!(!dir.path().join(&candidate.path).exists());
         }
         assert_eq!(find(&store, &policy()).unwrap(), Leftovers::default());
@@ -363,7 +383,7 @@ mod tests {
         let expected = [1, 2, 3].map(|number| format!("agent-state/timeline/timeline.00000{number}.ndjson"));
         assert_eq!(paths(&found, Why::Timeline), expected);
         for candidate in &found.candidates {
-            assert!(remove(&store, candidate).unwrap());
+            assert!(remove(&store, &policy(), candidate).unwrap());
         }
         assert_eq!(journal.append(&record, PATIENCE).unwrap().seq, 10);
         assert_eq!(find(&store, &kept).unwrap().candidates.len(), 0);
@@ -376,7 +396,7 @@ mod tests {
         put(dir.path(), "agent-state/.replay/pm.ndjson", 11);
         let found = find(&store, &policy()).unwrap();
         fs::write(dir.path().join("agent-state/.replay/pm.ndjson"), "123456").unwrap();
-        assert!(!remove(&store, &found.candidates[0]).unwrap());
+        assert!(!remove(&store, &policy(), &found.candidates[0]).unwrap());
         assert!(dir.path().join("agent-state/.replay/pm.ndjson").exists());
     }
 }

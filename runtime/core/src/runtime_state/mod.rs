@@ -26,7 +26,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::store::state::whole;
 use crate::store::{StateFile, clock};
+use crate::todo::is_step_id;
 
 pub use self::merge::{depth, depth_of_object, merge, merge_object};
 pub use self::phases::PhaseGraph;
@@ -53,8 +55,10 @@ pub const HEARTBEAT_EVENTS_APART: SignedDuration = SignedDuration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RuntimeState {
     /// Raised by one with every call that says something.
+    #[serde(deserialize_with = "whole")]
     pub version: u64,
     /// Raised by one with every call.
+    #[serde(deserialize_with = "whole")]
     pub heartbeat_seq: u64,
     /// When the last call was, UTC; never before the one before it.
     #[serde(default)]
@@ -106,7 +110,16 @@ pub struct RuntimeState {
     pub more: Map<String, Value>,
 }
 
-impl StateFile for RuntimeState {}
+impl StateFile for RuntimeState {
+    fn check(&self) -> Result<(), String> {
+        match &self.current_step {
+            Some(id) if !is_step_id(id) => Err(format!(
+                "its `current_step` is `{id}`; a step is `step-` and three digits"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
 
 fn default_ttl_s() -> u32 {
     DEFAULT_TTL_S
@@ -305,11 +318,13 @@ impl RuntimeState {
         })
     }
 
-    /// The state as answers show it: without what only the machinery needs.
+    /// The state as answers show it: without what only the machinery needs, and without what others keep in the file,
+    /// which may be of any size.
     pub fn shown(&self) -> Map<String, Value> {
         let shown = Self {
             event_at: None,
             superseded: Vec::new(),
+            more: Map::new(),
             ..self.clone()
         };
         match serde_json::to_value(shown) {

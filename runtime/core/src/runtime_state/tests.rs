@@ -350,7 +350,17 @@ fn a_file_of_another_hand_is_read_and_keeps_what_it_has_more() {
     let state: RuntimeState = serde_json::from_value(text).unwrap();
     let state = accepted(Some(&state), &phase("a"), 0).state;
     assert_eq!((state.version, state.heartbeat_seq, state.ttl_s), (4, 10, 120));
-    assert_eq!(state.shown()["owner"], json!({"a": null}));
+    assert_eq!(state.more["owner"], json!({"a": null}));
+    assert!(!state.shown().contains_key("owner"), "it may be of any size");
+    let with_points = json!({"version": 3.0, "heartbeat_seq": 9.0});
+    assert_eq!(serde_json::from_value::<RuntimeState>(with_points).unwrap().version, 3);
+    for wrong in [json!(3.5), json!(-1), json!(1e300), json!("3")] {
+        let wrong = json!({"version": wrong, "heartbeat_seq": 9});
+        assert!(
+            serde_json::from_value::<RuntimeState>(wrong.clone()).is_err(),
+            "{wrong}"
+        );
+    }
     assert!(serde_json::from_value::<RuntimeState>(json!({"status": "done"})).is_err());
 }
 

@@ -94,7 +94,8 @@ pub struct Metadata {
 /// Whether an operation may put its file over another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Existing {
-    Replace,
+    /// By one with this mode, if there is one.
+    Replace(Option<Mode>),
     Keep,
 }
 
@@ -106,6 +107,8 @@ pub struct ProjectDir {
     kernel_resolves: bool,
     /// The directories where temporary files were looked for.
     tidied: Mutex<BTreeSet<String>>,
+    /// Files whose new content is in place and may be gone after a power failure: syncing their directory failed.
+    unsettled: Mutex<BTreeSet<String>>,
 }
 
 impl ProjectDir {
@@ -157,6 +160,7 @@ impl ProjectDir {
             root,
             kernel_resolves,
             tidied: Mutex::default(),
+            unsettled: Mutex::default(),
         })
     }
 
@@ -311,12 +315,19 @@ impl ProjectDir {
     /// listing of it.
     pub(crate) fn replace(&self, path: &RelPath, bytes: &[u8], durability: Durability) -> Result<(), FsError> {
         let (parent, name) = self.make_parent("write", path, durability)?;
-        match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => refuse_irregular(path, &stat)?,
-            Err(Errno::NOENT) => refuse_twin(parent.as_fd(), path, name)?,
+        let mode = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => {
+                refuse_irregular(path, &stat)?;
+                // Whoever closed the file to others wants the new one closed, too.
+                Some(Mode::from_raw_mode(stat.st_mode & 0o777))
+            }
+            Err(Errno::NOENT) => {
+                refuse_twin(parent.as_fd(), path, name)?;
+                None
+            }
             Err(error) => return Err(self.explain("write", path, error)),
-        }
-        self.put(&parent, path, bytes, durability, Existing::Replace)
+        };
+        self.put(&parent, path, bytes, durability, Existing::Replace(mode))
     }
 
     /// Writes a file that must not exist yet, all or nothing. Costs what [`replace`](Self::replace) costs.
@@ -431,7 +442,14 @@ impl ProjectDir {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(parent, &temporary, flags, file_mode()).map_err(|error| fail(error.into()))?;
         let mut file = File::from(fd);
-        let placed = refuse_beyond_limit(bytes.len() as u64)
+        let kept_mode = match existing {
+            Existing::Replace(Some(mode)) if mode != file_mode() => {
+                rustix::fs::fchmod(&file, mode).map_err(io::Error::from)
+            }
+            _ => Ok(()),
+        };
+        let placed = kept_mode
+            .and_then(|()| refuse_beyond_limit(bytes.len() as u64))
             .and_then(|()| file.write_all(bytes))
             .and_then(|()| match durability {
                 Durability::Synced => file.sync_all(),
@@ -439,7 +457,7 @@ impl ProjectDir {
             })
             .and_then(|()| {
                 let placed = match existing {
-                    Existing::Replace => rustix::fs::renameat(parent, &temporary, parent, path.file_name()),
+                    Existing::Replace(_) => rustix::fs::renameat(parent, &temporary, parent, path.file_name()),
                     Existing::Keep => rename_keep(parent, &temporary, parent, path.file_name()),
                 };
                 placed.map_err(io::Error::from)
@@ -454,7 +472,33 @@ impl ProjectDir {
                 _ => fail(error),
             });
         }
-        sync_dir("write", path, parent, durability)
+        let settled = sync_dir("make durable", path, parent, durability);
+        let mut unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner);
+        match settled {
+            Ok(()) => {
+                unsettled.remove(path.as_str());
+                Ok(())
+            }
+            Err(FsError::Io { op, path, source }) => {
+                unsettled.insert(path.clone());
+                let text = format!("{source}; the new content is in place, and may be gone after a power failure");
+                let source = io::Error::new(source.kind(), text);
+                Err(FsError::Io { op, path, source })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes durable what an earlier write of this process could not: whoever answers that a file is as it should be
+    /// calls this first. Nothing to do, nearly always.
+    pub(crate) fn settle(&self, path: &RelPath) -> Result<(), FsError> {
+        let mut unsettled = self.unsettled.lock().unwrap_or_else(PoisonError::into_inner);
+        if !unsettled.contains(path.as_str()) {
+            return Ok(());
+        }
+        self.sync_dir_of(path)?;
+        unsettled.remove(path.as_str());
+        Ok(())
     }
 
     /// Removes what crashes left behind in the directory of `path`; looks once for each directory. A directory that

@@ -25,17 +25,19 @@ const DIRECTORIES: &[&str] = &[
 /// What stands between a state file's name and the time when it was set aside.
 pub(crate) const SET_ASIDE: &str = ".corrupt-";
 
-/// The lock of the calls of `agent` that are known again.
-pub(crate) fn replay_lock(agent: &str) -> String {
-    format!("replay-{agent}")
-}
-
 /// Whether a project-relative path is the machinery's: in one of its directories.
 pub fn is_machinery(path: &str) -> bool {
-    DIRECTORIES.iter().any(|directory| {
-        path.strip_prefix(directory)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
+    DIRECTORIES.iter().any(|directory| is_within(path, directory))
+}
+
+fn is_within(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a machinery's path is in the history, whose files specs declare.
+pub fn is_history(path: &str) -> bool {
+    is_within(path, HISTORY)
 }
 
 /// The state file that a path was before it was set aside as broken; `None` for any other path.

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::error::StoreError;
 use super::journal::{Follower, Journal, Keep, Record as Numbered, Rotation, Settings};
-use super::place::{REPLAY, replay_lock};
+use super::place::REPLAY;
 use super::{Store, clock};
 use crate::digest;
 use crate::sandbox::{Durability, FsError, RelPath};
@@ -128,21 +128,7 @@ impl Replay {
     /// # Errors
     /// A name that no file can have.
     pub fn new(store: Store, agent: &str) -> Result<Self, StoreError> {
-        let path = RelPath::parse(&format!("{REPLAY}/{agent}.ndjson")).map_err(|problem| FsError::Io {
-            op: "know calls again for",
-            path: agent.to_owned(),
-            source: std::io::Error::new(std::io::ErrorKind::InvalidInput, problem),
-        })?;
-        let settings = Settings {
-            // Each file holds more calls than are known again.
-            rotation: Some(Rotation {
-                bytes: 32 * 1024 * 1024,
-                lines: 2 * KEPT as u64,
-                keep: Keep::Newest(1),
-            }),
-            ..Durability::Cached.into()
-        };
-        let journal = Journal::new(store.clone(), path, replay_lock(agent), settings);
+        let journal = journal(&store, agent)?;
         Ok(Self {
             journal,
             store,
@@ -284,6 +270,36 @@ impl Ticket<'_> {
         // Its own beginning is read by the next call at the latest, and the result with it.
         self.replay.write_completed(&mut known, self.begun, result);
     }
+}
+
+/// Where the calls of an agent are kept.
+pub(crate) fn path(agent: &str) -> Result<RelPath, StoreError> {
+    RelPath::parse(&format!("{REPLAY}/{agent}.ndjson")).map_err(|problem| {
+        StoreError::Fs(FsError::Io {
+            op: "know calls again for",
+            path: agent.to_owned(),
+            source: std::io::Error::new(std::io::ErrorKind::InvalidInput, problem),
+        })
+    })
+}
+
+/// The journal of the calls of an agent.
+pub(crate) fn journal(store: &Store, agent: &str) -> Result<Journal, StoreError> {
+    let settings = Settings {
+        // Each file holds more calls than are known again.
+        rotation: Some(Rotation {
+            bytes: 32 * 1024 * 1024,
+            lines: 2 * KEPT as u64,
+            keep: Keep::Newest(1),
+        }),
+        ..Durability::Cached.into()
+    };
+    Ok(Journal::new(
+        store.clone(),
+        path(agent)?,
+        format!("replay-{agent}"),
+        settings,
+    ))
 }
 
 /// The digest of an input, for [`Call::input`].
@@ -456,6 +472,25 @@ mod tests {
             make(&replay(&store), &key("b"), "x", &json!(4)).unwrap(),
             (json!(3), true)
         );
+    }
+
+    #[test]
+    fn calls_that_were_removed_for_their_age_leave_the_numbers() {
+        let Place { dir: _dir, store } = place();
+        let (here, there) = (replay(&store), replay(&store));
+        for name in ["a", "b", "c"] {
+            make(&here, &key(name), "x", &json!(1)).unwrap();
+        }
+        assert!(journal(&store, "pm").unwrap().clear(WAIT, || Ok(true)).unwrap());
+        // More than were there before, so that places alone tell nothing.
+        for name in 0..8 {
+            make(&there, &key(&format!("d{name}")), "x", &json!(name)).unwrap();
+        }
+        for name in 0..8 {
+            let again = make(&here, &key(&format!("d{name}")), "x", &json!(9)).unwrap();
+            assert_eq!(again, (json!(name), true), "d{name}");
+        }
+        assert!(!make(&there, &key("a"), "x", &json!(2)).unwrap().1, "it is forgotten");
     }
 
     #[test]

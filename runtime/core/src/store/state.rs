@@ -44,6 +44,32 @@ pub trait StateFile: Serialize + DeserializeOwned {
         let _ = state;
         Err(format!("nothing is known of format {from}"))
     }
+
+    /// Checks what the type does not say.
+    ///
+    /// # Errors
+    /// What is wrong with the document. Then the file counts as corrupt and is set aside.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A whole number, also as programs write it that write every number with a point: `5.0`.
+pub(crate) fn whole<'de, D: serde::Deserializer<'de>>(number: D) -> Result<u64, D::Error> {
+    let number = serde_json::Number::deserialize(number)?;
+    if let Some(whole) = number.as_u64() {
+        return Ok(whole);
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number up to the last one that a float tells from its neighbours"
+    )]
+    let whole = number
+        .as_f64()
+        .filter(|float| float.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(float))
+        .map(|float| float as u64);
+    whole.ok_or_else(|| serde::de::Error::custom(format!("{number} is no whole number from 0 on")))
 }
 
 /// A state file as it was found.
@@ -72,7 +98,7 @@ pub(super) fn read<T: StateFile>(store: &Store, path: &RelPath) -> Result<Option
         Err(error @ FsError::TooLarge { .. }) => return Err(set_aside(store, path, error.to_string())?.into()),
         Err(error) => return Err(error.into()),
     };
-    match parse(&bytes) {
+    match parse_checked(&bytes) {
         Ok(value) => Ok(Some(Kept { value, bytes })),
         Err(Unusable::Corrupt(problem)) => Err(set_aside(store, path, problem)?.into()),
         Err(Unusable::Newer(found)) => Err(newer::<T>(path, found)),
@@ -90,7 +116,7 @@ pub(super) fn peek<T: StateFile>(store: &Store, path: &RelPath) -> Result<Option
         Err(error @ FsError::TooLarge { .. }) => return Err(unreadable(error.to_string())),
         Err(error) => return Err(error.into()),
     };
-    match parse(&bytes) {
+    match parse_checked(&bytes) {
         Ok(value) => Ok(Some(value)),
         Err(Unusable::Corrupt(problem)) => Err(unreadable(problem)),
         Err(Unusable::Newer(found)) => Err(newer::<T>(path, found)),
@@ -99,6 +125,8 @@ pub(super) fn peek<T: StateFile>(store: &Store, path: &RelPath) -> Result<Option
 
 fn bytes_of(store: &Store, path: &RelPath) -> Result<Option<Vec<u8>>, FsError> {
     store.sandbox().check_read(path)?;
+    // Else a repeated call would say that all is well with what may be gone tomorrow.
+    store.named(store.project().settle(path))?;
     store.named(store.project().read(path, LARGEST_STATE))
 }
 
@@ -120,6 +148,12 @@ struct Head {
 
 fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
+}
+
+fn parse_checked<T: StateFile>(bytes: &[u8]) -> Result<T, Unusable> {
+    let state: T = parse(bytes)?;
+    state.check().map_err(Unusable::Corrupt)?;
+    Ok(state)
 }
 
 /// Cost: one look over the text for the format and one to read it; a text that says its format, or has an old one, is
@@ -195,6 +229,11 @@ fn set_aside(store: &Store, path: &RelPath, problem: String) -> Result<CommonFai
         })?;
         match store.named(store.project().rename(path, &to, Durability::Synced)) {
             Err(FsError::Exists { .. }) if attempt < 100 => attempt += 1,
+            Err(FsError::Io { op, path, source }) => {
+                let text = format!("{source}. It is broken and was to be set aside: {problem}");
+                let source = std::io::Error::new(source.kind(), text);
+                return Err(FsError::Io { op, path, source });
+            }
             Err(error) => return Err(error),
             Ok(()) => {
                 return Ok(CommonFailure::StateCorrupt {
@@ -214,6 +253,15 @@ pub(super) fn write<T: StateFile>(store: &Store, path: &RelPath, value: &T) -> R
     };
     let mut bytes = bytes.map_err(StoreError::Serialize)?;
     bytes.push(b'\n');
+    let size = bytes.len() as u64;
+    if size > LARGEST_STATE {
+        // The next reader would take it for broken.
+        return Err(StoreError::Common(CommonFailure::TooLarge {
+            what: format!("the state file `{path}`"),
+            bytes: size,
+            limit: LARGEST_STATE,
+        }));
+    }
     Ok(store.sandbox().replace(path, &bytes)?)
 }
 

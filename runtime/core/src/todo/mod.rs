@@ -7,20 +7,27 @@ mod moves;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use devloop_contract::ValidationError;
-use serde::{Deserialize, Serialize};
+use devloop_contract::error::PROBLEMS_IN_FULL;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::graph::Dependencies;
+use crate::sandbox::RelPath;
 use crate::store::StateFile;
+use crate::store::state::whole;
 use crate::text::nearest;
 
 pub use self::moves::{Move, Moved, OtherStep, Refused};
 
 /// How many circles of dependencies one answer names.
 const CIRCLES_NAMED: usize = 5;
+
+/// How many steps are named at each end of a long circle.
+const STEPS_NAMED: usize = 10;
 
 /// A todo list as it stands on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,13 +40,15 @@ pub struct TodoList {
     pub created_at: String,
     /// The steps, in the order given.
     pub items: Vec<TodoItem>,
-    /// The step in work, else the first that is ready, else nothing.
+    /// The step in work, else the first that is ready, else nothing. For other readers; here it is worked out.
+    #[serde(default, deserialize_with = "or_default")]
     pub current: Option<String>,
-    /// `floor(100 · done / total)`; 0 for an empty list.
+    /// `floor(100 · done / total)`; 0 for an empty list. For other readers; here it is worked out.
+    #[serde(default, deserialize_with = "or_default")]
     pub progress_pct: u8,
     /// Raised by one with every change of the list, over replacements too, so that a stale `expected_version` never fits
     /// a newer list by chance.
-    #[serde(default = "first_version")]
+    #[serde(default = "first_version", deserialize_with = "whole")]
     pub version: u64,
     /// When the list last changed, UTC.
     #[serde(default)]
@@ -49,7 +58,39 @@ pub struct TodoList {
     pub more: Map<String, Value>,
 }
 
-impl StateFile for TodoList {}
+impl StateFile for TodoList {
+    /// What every list that was written here keeps to, so that an answer about it can be given: somebody may have
+    /// edited the file.
+    fn check(&self) -> Result<(), String> {
+        if self.version == 0 {
+            return Err("its `version` is 0; versions begin at 1".to_owned());
+        }
+        let mut ids = BTreeSet::new();
+        for (index, item) in self.items.iter().enumerate() {
+            for id in item.depends_on.iter().chain([&item.id]) {
+                if !is_step_id(id) {
+                    return Err(format!(
+                        "`{id}` in items[{index}] is no id of a step: `step-` and three digits"
+                    ));
+                }
+            }
+            if !ids.insert(&item.id) {
+                return Err(format!(
+                    "items[{index}] has the id {}, which an item above it has",
+                    item.id
+                ));
+            }
+            for (place, evidence) in item.evidence.iter().enumerate() {
+                let field = format!("items[{index}].evidence[{place}]");
+                RelPath::parse(&evidence.path).map_err(|problem| format!("{field}.path: {problem}"))?;
+                if evidence.line == Some(0) {
+                    return Err(format!("{field}.line is 0; lines begin at 1"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
 
 fn first_version() -> u64 {
     1
@@ -240,7 +281,12 @@ pub fn check_new_list(items: &[TodoItem]) -> Result<(), ValidationError> {
             let field = || format!("items[{index}].depends_on[{place}]");
             match index_of.get(dependency.as_str()) {
                 None => {
-                    let near = nearest(dependency, index_of.keys().copied(), 3);
+                    // Looking for the nearest costs more than all the rest; it is done for those that are shown.
+                    let near = if problems.len() < PROBLEMS_IN_FULL {
+                        nearest(dependency, index_of.keys().copied(), 3)
+                    } else {
+                        Vec::new()
+                    };
                     let hint = if near.is_empty() {
                         String::new()
                     } else {
@@ -261,7 +307,7 @@ pub fn check_new_list(items: &[TodoItem]) -> Result<(), ValidationError> {
         let way: Vec<&str> = circle.iter().map(|index| &*items[*index].id).collect();
         let reason = format!(
             "these steps wait for each other: {}; remove one of the dependencies",
-            way.join(" → ")
+            in_short(&way)
         );
         problems.push((format!("items[{}].depends_on", circle[0]), reason));
     }
@@ -270,4 +316,25 @@ pub fn check_new_list(items: &[TodoItem]) -> Result<(), ValidationError> {
     } else {
         Err(ValidationError::all(problems))
     }
+}
+
+/// A way from step to step, without the middle of a long one, so that all the circles that are named find room.
+fn in_short(way: &[&str]) -> String {
+    if way.len() <= 2 * STEPS_NAMED {
+        return way.join(" → ");
+    }
+    let (first, last) = (&way[..STEPS_NAMED], &way[way.len() - STEPS_NAMED..]);
+    let between = way.len() - 2 * STEPS_NAMED;
+    format!("{} → … {between} more … → {}", first.join(" → "), last.join(" → "))
+}
+
+/// `step-` and three digits.
+pub(crate) fn is_step_id(text: &str) -> bool {
+    let is_number = |digits: &str| digits.len() == 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    text.strip_prefix("step-").is_some_and(is_number)
+}
+
+/// What is worked out anyway is not worth losing a list for.
+fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(value: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).unwrap_or_default())
 }

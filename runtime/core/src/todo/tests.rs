@@ -52,6 +52,43 @@ fn every_problem_is_named_at_its_field() {
 }
 
 #[test]
+fn all_circles_find_room_however_long_they_are() {
+    let name = |number: usize| format!("step-{number:03}");
+    let mut items = Vec::new();
+    for circle in 0..5 {
+        let first = circle * 40;
+        items.extend((0..40).map(|at| item(&name(first + at), &[&name(first + (at + 1) % 40)])));
+    }
+    let found = problems(&items);
+    assert_eq!(found.len(), 5);
+    assert!(
+        found[0].contains("step-000 → step-001 → ")
+            && found[0].contains(" → … 21 more … → ")
+            && found[0].contains("→ step-000;"),
+        "{}",
+        found[0]
+    );
+    assert!(found.iter().map(String::len).sum::<usize>() < 4_000);
+}
+
+#[test]
+fn many_unknown_dependencies_are_all_counted_and_those_shown_have_their_nearest() {
+    let unknown: Vec<String> = (0..200).map(|number| format!("step-{number:03}")).collect();
+    let unknown: Vec<&str> = unknown.iter().map(String::as_str).collect();
+    let items: Vec<TodoItem> = (0..200)
+        .map(|number| item(&format!("step-{}", 200 + number), &unknown))
+        .collect();
+    let error = check_new_list(&items).unwrap_err();
+    assert_eq!(error.total, 40_000);
+    assert!(
+        error
+            .problems
+            .iter()
+            .all(|problem| problem.reason.contains("the nearest are"))
+    );
+}
+
+#[test]
 fn ready_are_the_steps_with_nothing_left_to_wait_for() {
     let mut list = TodoList {
         agent: "pm".into(),

@@ -3,6 +3,7 @@
 //! Answers for changing the list so that no update is lost. Leaves out the rules of a move (the core's `todo`).
 
 use devloop_contract::{Handle, InternalError, Outcome, Refusal, ToolError};
+use devloop_core::sandbox::RelPath;
 use devloop_core::todo::{Evidence, Move, Moved, OtherStep, Refused, TodoItem, TodoList};
 use devloop_generated::events::AgentTodoItem;
 use devloop_generated::tools::persistence::update_todo_item::{
@@ -31,7 +32,9 @@ fn update(context: &Context, step: &Move) -> Outcome<Output, Failure> {
     let Some(mut list) = store.read_state::<TodoList>(&path)? else {
         return Err(Failure::NoList.into());
     };
-    let moved = list.carry_out(step, context.now()).map_err(refusal)?;
+    let moved = list
+        .carry_out(step, context.now())
+        .map_err(|refused| refusal(refused, &path))?;
     let item = list
         .items
         .iter()
@@ -93,11 +96,12 @@ fn given_move(input: Input) -> Move {
     }
 }
 
-fn refusal(refused: Refused) -> Refusal<Failure> {
+fn refusal(refused: Refused, path: &RelPath) -> Refusal<Failure> {
     match refused {
         Refused::Invalid(error) => ToolError::from(error).into(),
         Refused::VersionConflict { current_version } => {
-            Failure::VersionConflict(VersionConflictDetails { current_version }).into()
+            let path = path.to_string().into();
+            Failure::VersionConflict(VersionConflictDetails { current_version, path }).into()
         }
         Refused::UnknownItem { nearest } => Failure::UnknownItem(UnknownItemDetails { nearest }).into(),
         Refused::BadTransition { from, allowed } => Failure::BadTransition(BadTransitionDetails {

@@ -104,8 +104,10 @@ fn answer(list: &TodoList, path: &RelPath, replaced: Option<Replaced>) -> Output
     Output {
         total: count(list.items.len()),
         path: path.to_string().into(),
-        current: list.current.clone(),
+        // Worked out, not read: somebody may have edited the file.
+        current: list.work_out_current(),
         ready: ids(&list.ready()),
+        version: list.version,
         unchanged: None,
         replaced,
     }

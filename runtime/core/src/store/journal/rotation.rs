@@ -102,6 +102,32 @@ impl Journal {
             .collect())
     }
 
+    /// Removes all records when `is_due` says so under the lock; the next one gets the number after the last all the
+    /// same, as the index remembers it. Says whether it did.
+    ///
+    /// # Errors
+    /// `busy`, a refused path or an error of the system.
+    pub fn clear<'w>(
+        &self,
+        wait: impl Into<Wait<'w>>,
+        is_due: impl FnOnce() -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let _lock = self.store.lock(&self.lock, wait)?;
+        if !is_due()? {
+            return Ok(false);
+        }
+        let live = self.open_live()?;
+        let has_records = live.metadata().is_ok_and(|found| found.len() > 0);
+        if has_records {
+            self.rotate(&live, Keep::All)?;
+        }
+        // What remembers the last number must be there before the numbers go.
+        self.write_index()?;
+        self.remove_old(Keep::Newest(0))?;
+        self.named(self.project().remove_file(&self.path, Durability::Cached))?;
+        Ok(true)
+    }
+
     /// The rotated files, oldest first. One listing.
     pub(super) fn numbered(&self) -> Result<Vec<Numbered>, StoreError> {
         let dir = self.beside_dir();
