@@ -928,17 +928,17 @@ fn a_torn_end_that_was_seen_leaves_no_trace() {
         std::io::Write::write_all(&mut file, &end).unwrap();
         let (mut reader, mut follower) = (journal.read_from(1), journal.follow_from(1));
         let mut read: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
-        let mut followed = follower.next_batch(10).unwrap();
-        assert_eq!(followed.len(), 1);
+        let mut given = follower.next_batch(10).unwrap();
+        assert_eq!(given.len(), 1);
         for text in ["BBBB".repeat(30), "C".to_owned()] {
             add(&journal, &text);
             read.extend(reader.by_ref().map(Result::unwrap));
-            followed.extend(follower.next_batch(10).unwrap());
+            given.extend(follower.next_batch(10).unwrap());
         }
         let afresh: Vec<Record> = journal.read_from(1).map(Result::unwrap).collect();
         let shown = String::from_utf8_lossy(&end[..end.len().min(60)]).into_owned();
         assert_eq!(
-            (&read, &followed),
+            (&read, &given),
             (&afresh, &afresh),
             "after {} bytes: {shown}",
             end.len()
