@@ -63,13 +63,13 @@ fn main() {
 }
 
 /// How many times per second `work` is done by so many threads.
-fn rate<T>(threads: usize, begin: impl Fn() -> T + Sync, work: impl Fn(&mut T) + Sync) -> f64 {
+fn rate<T>(threads: usize, prepare: impl Fn() -> T + Sync, work: impl Fn(&mut T) + Sync) -> f64 {
     let begun = Instant::now();
     let done: usize = std::thread::scope(|scope| {
         let counts: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut mine = begin();
+                    let mut mine = prepare();
                     let mut count = 0;
                     while begun.elapsed() < SLICE {
                         work(&mut mine);
