@@ -310,6 +310,19 @@ impl ProjectDir {
         }
     }
 
+    /// Whether an open file is the one at a path, and not one that had its name before. 3 system calls.
+    pub(crate) fn is_at(&self, path: &RelPath, file: &File) -> Result<bool, FsError> {
+        let own = rustix::fs::fstat(file).map_err(|error| FsError::io("look at", path.as_str(), error))?;
+        let there = self
+            .open_parent(path)
+            .and_then(|(parent, name)| rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW));
+        match there {
+            Ok(there) => Ok((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(self.explain("look at", path, error)),
+        }
+    }
+
     /// Writes a whole file: it has the old content or the new one, never a part. Makes its directories. About 8 system
     /// calls, two of them an fsync when synced; a new file, and the first write in a directory, also costs a
     /// listing of it.
@@ -688,28 +701,15 @@ impl ProjectDir {
     }
 }
 
-/// Appends `bytes` to a file of `before` bytes in one write, or not at all. 2 system calls.
+/// Appends `bytes` to a file of `before` bytes, all of them or none: in one write, unless the system takes a part only.
+/// 2 system calls.
 pub(crate) fn append_whole(mut file: &File, before: u64, bytes: &[u8]) -> io::Result<()> {
     refuse_beyond_limit(before.saturating_add(bytes.len() as u64))?;
-    let written = loop {
-        match file.write(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            written => break written,
-        }
-    };
-    let problem = match written {
-        Ok(count) if count == bytes.len() => return Ok(()),
-        Ok(count) => io::Error::new(
-            io::ErrorKind::StorageFull,
-            format!(
-                "only {count} of {} bytes could be written; make room on the file system",
-                bytes.len()
-            ),
-        ),
-        Err(error) => error,
-    };
-    file.set_len(before)?;
-    Err(problem)
+    // Why only a part was taken, the attempt to write the rest tells.
+    file.write_all(bytes).or_else(|error| {
+        file.set_len(before)?;
+        Err(error)
+    })
 }
 
 /// Refuses to let a file grow beyond the limit of this process (`RLIMIT_FSIZE`): the kernel would send a signal that ends

@@ -3,7 +3,8 @@
 //! Answers for mutual exclusion: one holder per name and project, a bounded wait that can be called off, and a refusal
 //! that names the holder.
 //! The file `agent-state/.locks/<name>.lock` is locked by the operating system, which lets go when a process dies; its
-//! content only tells others who holds it, and is blanked before the lock is let go. It is never removed, else two processes could lock two files of one name.
+//! content only tells others who holds it, and is blanked before the lock is let go. It is never removed here; who waited for one that
+//! somebody removed takes the new one. Who holds it meanwhile is not protected from those who lock the new one.
 //! Leaves out which locks a handler needs; several are taken in the order todo, runtime, bugs, docs, timeline.
 
 use std::collections::{HashMap, VecDeque};
@@ -36,6 +37,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(25);
 #[derive(Clone, Copy)]
 pub struct Wait<'a> {
     at_most: Duration,
+    /// Since when; the time of the call, if absent.
+    since: Option<Instant>,
     cancelled: Option<&'a dyn Fn() -> bool>,
 }
 
@@ -44,6 +47,7 @@ impl<'a> Wait<'a> {
     pub fn at_most(at_most: Duration) -> Self {
         Self {
             at_most,
+            since: None,
             cancelled: None,
         }
     }
@@ -56,6 +60,25 @@ impl<'a> Wait<'a> {
             cancelled: Some(cancelled),
             ..self
         }
+    }
+
+    /// The same wait, which begins now: what is waited for later is waited for within it.
+    #[must_use]
+    pub(super) fn begun(self) -> Self {
+        Self {
+            since: self.since.or_else(|| Some(Instant::now())),
+            ..self
+        }
+    }
+
+    /// How long to sleep before the next look; nothing when the wait is over. It has [`begun`](Self::begun).
+    pub(super) fn nap(&self) -> Option<Duration> {
+        let gone = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let left = self.at_most.checked_sub(gone).filter(|left| !left.is_zero())?;
+        if self.is_cancelled() {
+            return None;
+        }
+        Some(self.cancelled.map_or(left, |_| left.min(LONGEST_SLEEP)))
     }
 
     fn is_cancelled(&self) -> bool {
@@ -90,9 +113,9 @@ const BLANK: [u8; NOTE_LENGTH] = {
 /// A held lock; dropping it lets go.
 #[derive(Debug)]
 pub struct Lock {
-    // Fields drop in order: other processes may go on first, then the next of this process.
-    file: File,
+    // Fields drop in order: the next of this process need not wait until the file is closed, as it is unlocked by then.
     _turn: Turn,
+    file: File,
 }
 
 impl Drop for Lock {
@@ -135,7 +158,7 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Wait<'_>) -> Result<Lock,
             source,
         }
     })?;
-    let started = Instant::now();
+    let started = wait.since.unwrap_or_else(Instant::now);
     let deadline = started + wait.at_most;
     let busy = |holder: Option<Holder>| {
         StoreError::Common(CommonFailure::Busy {
@@ -149,6 +172,9 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Wait<'_>) -> Result<Lock,
         agent: store.agent().to_owned(),
         since: clock::iso(store.clock().now()),
     };
+    // Opened while others hold it: that much less is done in turn.
+    let open = || store.named(store.project().open_update(&path));
+    let mut file = open()?;
     // By place, not by handle: two stores on one directory share their turns.
     let key = store.project().path().join(name);
     let Some(turn) = Turn::take(key, deadline, &wait) else {
@@ -157,14 +183,15 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Wait<'_>) -> Result<Lock,
         }
         return Err(busy(read_holder(store, &path)));
     };
-    let file = store
-        .project()
-        .open_update(&path)
-        .map_err(|error| error.by(store.agent()))?;
     let mut sleep = SHORTEST_SLEEP;
     loop {
         match file.try_lock() {
-            Ok(()) => break,
+            Ok(()) if store.named(store.project().is_at(&path, &file))? => break,
+            // Somebody has removed the file, which nobody should: what is locked is a file that nobody else will find.
+            Ok(()) => {
+                file = open()?;
+                continue;
+            }
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(source)) => {
                 return Err(StoreError::Fs(FsError::Io {
@@ -184,7 +211,7 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Wait<'_>) -> Result<Lock,
         std::thread::sleep(sleep.min(left));
         sleep = (sleep * 2).min(LONGEST_SLEEP);
     }
-    let lock = Lock { file, _turn: turn };
+    let lock = Lock { _turn: turn, file };
     // Who called it off while it was being taken must not get it either.
     if wait.is_cancelled() {
         return Err(StoreError::Cancelled);

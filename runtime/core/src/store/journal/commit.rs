@@ -64,10 +64,10 @@ pub(super) struct Ticket<'a> {
     number: u64,
 }
 
-/// Enters a write that has just been made through `file`. Holds the lock of the journal: so writes enter in their order,
+/// Enters writes that have just been made through `file`, one ticket for each who waits. Holds the lock of the journal: so writes enter in their order,
 /// and the handle of the first is older than the writes of the others.
-pub(super) fn enter(file: File) -> io::Result<Ticket<'static>> {
-    GROUPS.enter(file, File::sync_data)
+pub(super) fn enter(id: Id, file: File, count: usize) -> Vec<Ticket<'static>> {
+    GROUPS.enter(id, file, File::sync_data, count)
 }
 
 impl Groups {
@@ -76,8 +76,7 @@ impl Groups {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, file: File, sync: Sync) -> io::Result<Ticket<'_>> {
-        let id = id_of(&file)?;
+    fn enter(&self, id: Id, file: File, sync: Sync, count: usize) -> Vec<Ticket<'_>> {
         let mut groups = self.lock();
         let begin = || {
             Arc::new(Group {
@@ -91,14 +90,15 @@ impl Groups {
         let group = Arc::clone(groups.entry(id).or_insert_with(begin));
         let mut state = group.lock();
         state.entered += 1;
-        state.held += 1;
+        state.held += count;
         let number = state.entered;
         drop(state);
-        Ok(Ticket {
+        let ticket = || Ticket {
             groups: self,
-            group,
+            group: Arc::clone(&group),
             number,
-        })
+        };
+        (0..count).map(|_| ticket()).collect()
     }
 
     /// Takes a group out, if it is still there.
@@ -190,7 +190,8 @@ mod tests {
     fn those_who_come_during_an_fdatasync_share_the_next() {
         let groups = Groups::default();
         let file = tempfile::tempfile().unwrap();
-        let enter = || groups.enter(file.try_clone().unwrap(), counted).unwrap();
+        let id = id_of(&file).unwrap();
+        let enter = || groups.enter(id, file.try_clone().unwrap(), counted, 1).remove(0);
         let gate = GATE.lock().unwrap();
         std::thread::scope(|scope| {
             let first = enter();
@@ -232,7 +233,8 @@ mod tests {
     fn a_failed_fdatasync_fails_all_that_had_entered_and_none_that_come_later() {
         let groups = Groups::default();
         let file = tempfile::tempfile().unwrap();
-        let enter = || groups.enter(file.try_clone().unwrap(), fails_once).unwrap();
+        let id = id_of(&file).unwrap();
+        let enter = || groups.enter(id, file.try_clone().unwrap(), fails_once, 1).remove(0);
         let gate = FAILING.lock().unwrap();
         std::thread::scope(|scope| {
             let first = enter();

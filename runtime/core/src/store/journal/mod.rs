@@ -5,6 +5,7 @@
 //!
 //! - `tail`: the end of the live file, and mending it;
 //! - `rotation`: the files behind it, and their index;
+//! - `combine`: one write for the threads of a process that append at the same time;
 //! - `commit`: one fdatasync for all who wait for one;
 //! - `reader`: reading and following, without the lock;
 //! - `line`: what stands on a line.
@@ -12,6 +13,7 @@
 //! Numbers start at 1 and stand in each record as `seq`. Only the end of the file is read to find the last one, in
 //! pieces: memory stays small whatever a crash left there.
 
+mod combine;
 mod commit;
 mod line;
 mod reader;
@@ -23,6 +25,7 @@ mod tests;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use devloop_contract::CommonFailure;
 use serde::Serialize;
@@ -34,8 +37,10 @@ pub use rotation::Rotated;
 
 use super::Store;
 use super::error::StoreError;
-use super::lock::Wait;
+use super::lock::{Lock, Wait};
 use crate::sandbox::{Durability, FsError, ProjectDir, RelPath, append_whole};
+use combine::{Ended, Written};
+use commit::Ticket;
 use tail::Tail;
 
 /// The longest record, as bytes of its line. What is longer was never a record of a journal.
@@ -142,7 +147,8 @@ impl Journal {
     }
 
     /// Appends a record: `record` must serialise to an object. Its field `seq` gets the number; without one, `seq` is put
-    /// first. About 14 system calls with the lock, and a share in an fdatasync when synced.
+    /// first. About 14 system calls with the lock, and a share in an fdatasync when synced; threads that append at the same
+    /// time share all of it.
     ///
     /// # Errors
     /// `busy`, `too_large`, a refused path, an error of the system, a record that is no object, or a last number after
@@ -153,7 +159,14 @@ impl Journal {
         record: &T,
         wait: impl Into<Wait<'w>>,
     ) -> Result<Appended, StoreError> {
-        self.append_with(wait, |_| Ok(record))
+        let wait = wait.into().begun();
+        match combine::append(self, fields_of(record)?, wait)? {
+            Ended::Written(Written { appended, ticket }) => {
+                self.wait_for(ticket, appended.seq)?;
+                Ok(appended)
+            }
+            Ended::Alone(fields) => self.append_with(wait, |_| Ok(fields)),
+        }
     }
 
     /// Appends the record that `make` gives when it has seen what comes before it. `make` runs under the journal's lock,
@@ -179,7 +192,27 @@ impl Journal {
         wait: impl Into<Wait<'w>>,
         make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
     ) -> Result<Appended, E> {
-        let lock = self.store.lock(&self.lock, wait)?;
+        let lock = self.lock(wait)?;
+        let mut done = self.write_records(Share::One, make)?;
+        drop(lock);
+        self.wait_for(done.tickets.pop(), done.seq)?;
+        Ok(Appended {
+            seq: done.seq,
+            repaired: done.repaired,
+        })
+    }
+
+    /// Takes the journal's lock.
+    fn lock<'w>(&self, wait: impl Into<Wait<'w>>) -> Result<Lock, StoreError> {
+        self.store.lock(&self.lock, wait)
+    }
+
+    /// Mends the live file, makes room in it and writes the records. Hold the lock.
+    fn write_records<T: Serialize, E: From<StoreError>>(
+        &self,
+        share: Share,
+        make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
+    ) -> Result<Done, E> {
         let live = self.open_live()?;
         let fail = |source| StoreError::from(self.io("append to", &self.path, source));
         let tail = Tail::of(&live).map_err(fail)?;
@@ -197,7 +230,11 @@ impl Journal {
         let records = make(&next)?;
         let (lines, seq) = self.lines(&records, number)?;
         if lines.is_empty() {
-            return Ok(Appended { seq, repaired: None });
+            return Ok(Done {
+                seq,
+                repaired: None,
+                tickets: Vec::new(),
+            });
         }
 
         tail.mend(&live, || self.open_torn())
@@ -208,17 +245,27 @@ impl Journal {
         if let Some(repaired) = &repaired {
             tracing::warn!(journal = %self.path, bytes = repaired.bytes, "a torn end was mended");
         }
-        let (live, size) = self.make_room(live, &tail, lines.len() as u64)?;
-        append_whole(&live, size, &lines).map_err(fail)?;
-        let ticket = match self.settings.durability {
-            Durability::Cached => None,
-            Durability::Synced => Some(commit::enter(live).map_err(fail)?),
+        let more = More {
+            bytes: lines.len() as u64,
+            lines: records.len() as u64,
         };
-        drop(lock);
-        if let Some(ticket) = ticket {
-            ticket.wait().map_err(|source| self.not_durable(seq, &source))?;
+        let (live, size) = self.make_room(live, &tail, more)?;
+        // Before the write: after it nothing but the disk itself may fail.
+        let id = commit::id_of(&live).map_err(fail)?;
+        append_whole(&live, size, &lines).map_err(fail)?;
+        let tickets = match (self.settings.durability, share) {
+            (Durability::Cached, _) => Vec::new(),
+            (Durability::Synced, Share::One) => commit::enter(id, live, 1),
+            (Durability::Synced, Share::Each) => commit::enter(id, live, records.len()),
+        };
+        Ok(Done { seq, repaired, tickets })
+    }
+
+    fn wait_for(&self, ticket: Option<Ticket<'_>>, seq: u64) -> Result<(), StoreError> {
+        match ticket {
+            Some(ticket) => ticket.wait().map_err(|source| self.not_durable(seq, &source)),
+            None => Ok(()),
         }
-        Ok(Appended { seq, repaired })
     }
 
     /// Makes durable what has been appended up to now, by whoever. For a journal that is [`Durability::Synced`]: the
@@ -284,8 +331,8 @@ impl Journal {
         Ok(self.named(self.project().open_append(&self.path, self.settings.durability))?)
     }
 
-    /// The file to append `more` bytes to, and its size: the live one, or a new one in its place.
-    fn make_room(&self, live: File, tail: &Tail, more: u64) -> Result<(File, u64), StoreError> {
+    /// The file to append `more` to, and its size: the live one, or a new one in its place.
+    fn make_room(&self, live: File, tail: &Tail, more: More) -> Result<(File, u64), StoreError> {
         let fail = |source| self.io("append to", &self.path, source);
         let size = tail.mended_size();
         if size == 0 {
@@ -394,6 +441,11 @@ impl Journal {
         })
     }
 
+    /// What tells it from all other journals of this process.
+    fn place(&self) -> PathBuf {
+        self.project().path().join(self.path.as_str())
+    }
+
     fn project(&self) -> &ProjectDir {
         self.store.project()
     }
@@ -431,6 +483,31 @@ impl Journal {
     }
 }
 
+/// What is about to be appended.
+#[derive(Clone, Copy, Debug)]
+struct More {
+    bytes: u64,
+    lines: u64,
+}
+
+/// Who waits for records to become durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    /// One for all of them.
+    One,
+    /// One for each.
+    Each,
+}
+
+/// Records that were written.
+#[derive(Debug)]
+struct Done {
+    /// The last number.
+    seq: u64,
+    repaired: Option<Repaired>,
+    tickets: Vec<Ticket<'static>>,
+}
+
 /// What mending can fail with.
 #[derive(Debug)]
 enum MendError {
@@ -444,13 +521,19 @@ impl From<io::Error> for MendError {
     }
 }
 
-/// A record as fields with its number.
-fn numbered<T: Serialize>(record: &T, number: u64) -> Result<Map<String, Value>, StoreError> {
+/// A record as fields.
+fn fields_of<T: Serialize + ?Sized>(record: &T) -> Result<Map<String, Value>, StoreError> {
     let value = serde_json::to_value(record).map_err(StoreError::Serialize)?;
-    let Value::Object(mut fields) = value else {
+    let Value::Object(fields) = value else {
         let error = serde::ser::Error::custom("a journal's record must be an object");
         return Err(StoreError::Serialize(error));
     };
+    Ok(fields)
+}
+
+/// A record as fields with its number.
+fn numbered<T: Serialize>(record: &T, number: u64) -> Result<Map<String, Value>, StoreError> {
+    let mut fields = fields_of(record)?;
     if let Some(seq) = fields.get_mut("seq") {
         *seq = number.into();
         return Ok(fields);

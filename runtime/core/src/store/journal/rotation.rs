@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reader;
 use super::tail::Tail;
-use super::{Journal, Keep, Rotation, StoreError};
+use super::{Journal, Keep, More, Rotation, StoreError};
 use crate::sandbox::{Durability, EntryKind, FsError, RelPath};
 use crate::store::lock::Wait;
 
@@ -204,7 +204,7 @@ impl Journal {
 
     /// Brings the index up to date when this process has not looked at it yet.
     pub(super) fn tidy_once(&self, keep: Keep) {
-        let place = self.project().path().join(self.path.as_str());
+        let place = self.place();
         let mut looked_at = LOOKED_AT.lock().unwrap_or_else(PoisonError::into_inner);
         let first = looked_at.insert(place);
         drop(looked_at);
@@ -280,21 +280,22 @@ impl Journal {
 /// As if this process had not looked at the journal's index yet.
 #[cfg(test)]
 pub(super) fn forget(journal: &Journal) {
-    let place = journal.project().path().join(journal.path.as_str());
-    LOOKED_AT.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
+    let mut looked_at = LOOKED_AT.lock().unwrap_or_else(PoisonError::into_inner);
+    looked_at.remove(&journal.place());
 }
 
-/// Whether a live file is to be rotated away before `more` bytes are added to it.
-pub(super) fn is_due(rotation: Rotation, live: &File, tail: &Tail, more: u64) -> io::Result<bool> {
+/// Whether a live file is to be rotated away before `more` is added to it.
+pub(super) fn is_due(rotation: Rotation, live: &File, tail: &Tail, more: More) -> io::Result<bool> {
     let size = tail.mended_size();
     if size == 0 {
         return Ok(false);
     }
-    if size.saturating_add(more) > rotation.bytes {
+    if size.saturating_add(more.bytes) > rotation.bytes {
         return Ok(true);
     }
     // The number of lines follows from the numbers of the first and the last one; a short file is not even asked.
-    if size < rotation.lines.saturating_mul(SHORTEST_LINE) {
+    let short = rotation.lines.saturating_sub(more.lines).saturating_mul(SHORTEST_LINE);
+    if size < short {
         return Ok(false);
     }
     let Some(last) = &tail.last else { return Ok(false) };
@@ -304,7 +305,7 @@ pub(super) fn is_due(rotation: Rotation, live: &File, tail: &Tail, more: u64) ->
         .saturating_sub(first)
         .saturating_add(1)
         .saturating_add(tail.unreadable);
-    Ok(lines >= rotation.lines)
+    Ok(lines.saturating_add(more.lines) > rotation.lines)
 }
 
 fn describe(path: &RelPath, file: &File, before: u64) -> io::Result<Rotated> {

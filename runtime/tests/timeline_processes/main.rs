@@ -1,0 +1,158 @@
+//! The timeline and many processes: numbers without a gap, processes that are killed, torn ends, full disks, and
+//! `devloop timeline` beside all that.
+//!
+//! The short forms run always; `DEVLOOP_LONG=1` runs them as long as it takes to be sure.
+
+#![cfg(all(feature = "cli", unix))]
+
+mod counting;
+mod full;
+mod killed;
+mod shown;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use devloop_core::sandbox::ProjectDir;
+use devloop_generated::AgentId;
+use devloop_runtime::call::{CallRequest, ToolService};
+use devloop_runtime::config::Config;
+use devloop_runtime::identity::{Given, identify};
+use devloop_runtime::project::Project;
+use devloop_runtime::session::Session;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+
+const FILE: &str = "timeline.ndjson";
+const TORN: &str = "agent-state/timeline/timeline.torn.ndjson";
+
+/// The short or the long form of a test.
+fn scaled(short: u64, long: u64) -> u64 {
+    if std::env::var_os("DEVLOOP_LONG").is_some() {
+        long
+    } else {
+        short
+    }
+}
+
+/// The program as it is tested, whatever a developer has set for itself.
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+    undisturbed(&mut command);
+    command
+}
+
+fn undisturbed(command: &mut Command) {
+    command
+        .env_remove("CLAUDE_CODE_SESSION_ID")
+        .env_remove("DEVLOOP_LOG")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
+}
+
+/// One process's own way to the tools of a project.
+struct Caller {
+    session: Session,
+    runtime: Runtime,
+    calls: u64,
+}
+
+impl Caller {
+    fn new(dir: &Path, agent: AgentId) -> Self {
+        let config = Config {
+            lock_wait: Duration::from_mins(1),
+            ..Config::default()
+        };
+        let project = Project::new(ProjectDir::open(dir).expect("a directory"), config);
+        let identity = identify(agent.agent(), project.path(), Given::default(), None).expect("it fits");
+        Self {
+            session: Session::new(Arc::new(project), agent.agent(), identity),
+            runtime: Builder::new_current_thread().enable_all().build().expect("a runtime"),
+            calls: 0,
+        }
+    }
+
+    /// Appends an entry; calls until somebody else's lock is no reason to fail.
+    fn append(&mut self, data: &Value) -> Value {
+        let arguments = json!({"type": "test", "summary": "x", "data": data});
+        loop {
+            self.calls += 1;
+            let request = CallRequest {
+                tool: "timeline_append".to_owned(),
+                arguments: arguments.as_object().expect("an object").clone(),
+                tool_use_id: format!("{}:{}", std::process::id(), self.calls),
+                cancel: tokio_util::sync::CancellationToken::new(),
+                progress: None,
+            };
+            let answer = self.runtime.block_on(self.session.call(request)).to_json();
+            if answer["code"] != "busy" {
+                return answer;
+            }
+        }
+    }
+}
+
+/// Starts an ignored test of this program as a process of its own.
+fn child(test: &str, dir: &Path, number: u64, rounds: u64) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--ignored", "--exact", "--nocapture", test])
+        .env("DEVLOOP_TEST_DIR", dir)
+        .env("DEVLOOP_TEST_NUMBER", number.to_string())
+        .env("DEVLOOP_TEST_ROUNDS", rounds.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts")
+}
+
+/// What a child was started with; `None` when a person runs the ignored tests.
+fn started() -> Option<(PathBuf, u64, u64)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    Some((
+        std::env::var_os("DEVLOOP_TEST_DIR")?.into(),
+        number("DEVLOOP_TEST_NUMBER")?,
+        number("DEVLOOP_TEST_ROUNDS")?,
+    ))
+}
+
+fn all_end_well(children: Vec<Child>) {
+    for mut child in children {
+        assert!(child.wait().expect("it was started").success());
+    }
+}
+
+/// The lines of the live file: each one a record, numbered from 1 on without a gap.
+fn entries(dir: &Path) -> Vec<Value> {
+    let text = fs::read(dir.join(FILE)).unwrap_or_default();
+    let Some(lines) = text.strip_suffix(b"\n") else {
+        assert!(text.is_empty(), "the last line has no end");
+        return Vec::new();
+    };
+    let entries: Vec<Value> = lines
+        .split(|byte| *byte == b'\n')
+        .map(|line| serde_json::from_slice(line).unwrap_or_else(|error| panic!("{error}: {}", line.escape_ascii())))
+        .collect();
+    for (entry, seq) in entries.iter().zip(1_u64..) {
+        assert_eq!(entry["seq"], seq, "{entry}");
+    }
+    entries
+}
+
+/// A small generator of random numbers: equal runs from equal seeds.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) % limit
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test has to be seen")]
+fn skip(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}
