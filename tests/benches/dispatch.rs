@@ -79,6 +79,7 @@ fn whole_call(bencher: Bencher<'_, '_>) {
                 path: "agent-state/pm-todo.json".to_owned().into(),
                 current: Some("step-001".to_owned()),
                 ready: vec!["step-001".to_owned().into()],
+                version: 1,
                 unchanged: None,
                 replaced: None,
             }))

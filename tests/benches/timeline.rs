@@ -63,15 +63,15 @@ fn main() {
 }
 
 /// How many times per second `work` is done by so many threads.
-fn rate<T>(threads: usize, begin: impl Fn() -> T + Sync, work: impl Fn(&mut T) + Sync) -> f64 {
-    let started = Instant::now();
+fn rate<T>(threads: usize, prepare: impl Fn() -> T + Sync, work: impl Fn(&mut T) + Sync) -> f64 {
+    let begun = Instant::now();
     let done: usize = std::thread::scope(|scope| {
         let counts: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut mine = begin();
+                    let mut mine = prepare();
                     let mut count = 0;
-                    while started.elapsed() < SLICE {
+                    while begun.elapsed() < SLICE {
                         work(&mut mine);
                         count += 1;
                     }
@@ -83,7 +83,7 @@ fn rate<T>(threads: usize, begin: impl Fn() -> T + Sync, work: impl Fn(&mut T) +
     });
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let done = done as f64;
-    done / started.elapsed().as_secs_f64()
+    done / begun.elapsed().as_secs_f64()
 }
 
 fn median(mut all: Vec<f64>) -> f64 {

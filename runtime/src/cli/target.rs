@@ -37,7 +37,8 @@ pub(super) struct Target {
     /// Names the agent call that tool calls belong to. Default: a new one.
     #[arg(long)]
     pub(super) call_id: Option<String>,
-    /// Names the client's session. Default: `CLAUDE_CODE_SESSION_ID`, else a new one.
+    /// Names the client's session. Default: `CLAUDE_CODE_SESSION_ID`, else a new one, which takes an agent's runtime state
+    /// over from the session that is at work.
     #[arg(long)]
     pub(super) session_id: Option<String>,
 }

@@ -310,6 +310,19 @@ impl ProjectDir {
         }
     }
 
+    /// Whether an open file is the one at a path, and not one that had its name before. 3 system calls.
+    pub(crate) fn is_at(&self, path: &RelPath, file: &File) -> Result<bool, FsError> {
+        let own = rustix::fs::fstat(file).map_err(|error| FsError::io("look at", path.as_str(), error))?;
+        let there = self
+            .open_parent(path)
+            .and_then(|(parent, name)| rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW));
+        match there {
+            Ok(there) => Ok((there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(self.explain("look at", path, error)),
+        }
+    }
+
     /// Writes a whole file: it has the old content or the new one, never a part. Makes its directories. About 8 system
     /// calls, two of them an fsync when synced; a new file, and the first write in a directory, also costs a
     /// listing of it.

@@ -3,7 +3,8 @@
 //! Answers for mutual exclusion: one holder per name and project, a bounded wait that can be called off, and a refusal
 //! that names the holder.
 //! The file `agent-state/.locks/<name>.lock` is locked by the operating system, which lets go when a process dies; its
-//! content only tells others who holds it, and is blanked before the lock is let go. It is never removed, else two processes could lock two files of one name.
+//! content only tells others who holds it, and is blanked before the lock is let go. It is never removed here; who waited for one that
+//! somebody removed takes the new one. Who holds it meanwhile is not protected from those who lock the new one.
 //! Leaves out which locks a handler needs; several are taken in the order todo, runtime, bugs, docs, timeline.
 
 use std::collections::{HashMap, VecDeque};
@@ -172,10 +173,8 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Wait<'_>) -> Result<Lock,
         since: clock::iso(store.clock().now()),
     };
     // Opened while others hold it: that much less is done in turn.
-    let file = store
-        .project()
-        .open_update(&path)
-        .map_err(|error| error.by(store.agent()))?;
+    let open = || store.named(store.project().open_update(&path));
+    let mut file = open()?;
     // By place, not by handle: two stores on one directory share their turns.
     let key = store.project().path().join(name);
     let Some(turn) = Turn::take(key, deadline, &wait) else {
@@ -187,7 +186,12 @@ pub(super) fn acquire(store: &Store, name: &str, wait: Wait<'_>) -> Result<Lock,
     let mut sleep = SHORTEST_SLEEP;
     loop {
         match file.try_lock() {
-            Ok(()) => break,
+            Ok(()) if store.named(store.project().is_at(&path, &file))? => break,
+            // Somebody has removed the file, which nobody should: what is locked is a file that nobody else will find.
+            Ok(()) => {
+                file = open()?;
+                continue;
+            }
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(source)) => {
                 return Err(StoreError::Fs(FsError::Io {

@@ -520,3 +520,39 @@ fn a_reader_never_sees_a_part_of_a_state_file() {
     let names = store.sandbox().list(&rel("agent-state")).unwrap().unwrap();
     assert_eq!(names.len(), 1, "no temporary file stays");
 }
+
+#[test]
+fn who_waited_for_a_lock_file_that_was_removed_takes_the_new_one() {
+    let Place { dir, store } = place();
+    let file = dir.path().join("agent-state/.locks/x.lock");
+    let first = store.lock("x", LONG).unwrap();
+    let other = fs::File::open(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    drop(first);
+    // As another process does that still has the old file open.
+    other.lock().unwrap();
+    let _second = store.lock("x", LONG).unwrap();
+    assert!(
+        fs::File::open(&file).unwrap().try_lock().is_err(),
+        "the file that is there is the locked one"
+    );
+}
+
+#[test]
+fn a_lock_file_that_goes_while_it_is_waited_for_is_not_the_one_that_is_taken() {
+    let Place { dir, store } = place();
+    let path = dir.path().join("agent-state/.locks/x.lock");
+    drop(store.lock("x", LONG).unwrap());
+    let held = fs::File::open(&path).unwrap();
+    held.lock().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| store.lock("x", LONG).unwrap());
+        // Long enough to be waiting, most probably; if not, the test shows less and nothing wrong.
+        std::thread::sleep(Duration::from_millis(30));
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        drop(held);
+        let _taken = waiting.join().unwrap();
+        assert!(fs::File::open(&path).unwrap().try_lock().is_err());
+    });
+}

@@ -130,14 +130,16 @@ impl Reader {
                 }
                 Found::End => match self.state_of_live()? {
                     State::Live => {
-                        if self.mode != Mode::Lenient {
-                            return Ok(None);
-                        }
-                        let Some(record) = self.early() else { return Ok(None) };
+                        let early = if self.mode == Mode::Lenient { self.early() } else { None };
+                        self.forget_rest();
+                        let Some(record) = early else { return Ok(None) };
                         return self.give(record).map(Some);
                     }
                     // What was written before it got another name is still to be read.
-                    State::Rotated => self.seal(),
+                    State::Rotated => {
+                        self.seal();
+                        self.forget_rest();
+                    }
                     // Its end was cut off below this place, or another file was put there: by number, then.
                     State::Changed => self.at = None,
                 },
@@ -208,6 +210,14 @@ impl Reader {
         at.seen = record.seq;
         at.early = Some(record.seq);
         Some(record)
+    }
+
+    /// Forgets what stands after the last line end: when it is looked at again, it may have been cut off and other
+    /// bytes may stand there.
+    fn forget_rest(&mut self) {
+        if let Some(at) = &mut self.at {
+            at.lines.forget_rest();
+        }
     }
 
     fn seal(&mut self) {
@@ -490,9 +500,16 @@ impl Lines {
         if !self.overlong {
             self.begin = self.from + self.line.start as u64;
         }
+        // Whether the line was read in several pieces, between which its beginning may have been cut off.
+        let mut joined = false;
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.held[self.searched..]) {
                 let end = self.searched + at + 1;
+                if joined && !self.overlong && !self.is_still_there(file, self.line.start..end)? {
+                    self.forget_rest();
+                    joined = false;
+                    continue;
+                }
                 self.searched = end;
                 self.line = self.line.start..end;
                 self.was_overlong = std::mem::take(&mut self.overlong);
@@ -513,10 +530,39 @@ impl Lines {
             self.held.resize(length + self.piece, 0);
             let read = read_at(file, &mut self.held[length..], self.from + length as u64);
             self.held.truncate(length + *read.as_ref().unwrap_or(&0));
+            joined |= length > 0;
             if read? == 0 {
                 return Ok(Found::End);
             }
         }
+    }
+
+    /// Whether the file holds the same bytes as a part of `held`.
+    fn is_still_there(&self, file: &File, part: std::ops::Range<usize>) -> io::Result<bool> {
+        let mut now = vec![0; part.len()];
+        let mut filled = 0;
+        while filled < now.len() {
+            let place = self.from + (part.start + filled) as u64;
+            match read_at(file, &mut now[filled..], place)? {
+                0 => return Ok(false),
+                read => filled += read,
+            }
+        }
+        Ok(now == self.held[part])
+    }
+
+    /// Goes back to the end of the line that was found last.
+    fn forget_rest(&mut self) {
+        self.from = if self.overlong {
+            self.begin
+        } else {
+            self.from + self.line.end as u64
+        };
+        self.begin = self.from;
+        self.held.clear();
+        self.line = 0..0;
+        self.searched = 0;
+        self.overlong = false;
     }
 
     /// The line that was found last.

@@ -908,3 +908,40 @@ proptest! {
         prop_assert_eq!(numbers(journal.read_from(from)), (from.max(1)..=lengths.len() as u64).collect::<Vec<_>>());
     }
 }
+
+/// Who has looked at a torn end reads on as if it had not been there, whatever stands in its place later.
+#[test]
+fn a_torn_end_that_was_seen_leaves_no_trace() {
+    let torn_record = json!({"seq": 2, "text": "LOST ".repeat(40)}).to_string();
+    let mut ends: Vec<Vec<u8>> = (1..torn_record.len())
+        .map(|cut| torn_record.as_bytes()[..cut].to_vec())
+        .collect();
+    ends.extend([1, 10, 60, 213, 300, 70_000].map(|zeros| vec![0; zeros]));
+    ends.extend([1, 40, 400].map(|length| b"x".repeat(length)));
+    ends.push([torn_record.as_bytes(), &[0; 50]].concat());
+    ends.push(b"x".repeat(usize::try_from(LONGEST_RECORD).unwrap() + 70_000));
+    for end in ends {
+        let Place { dir, store } = place();
+        let journal = journal(&store);
+        add(&journal, "first");
+        let mut file = fs::File::options().append(true).open(dir.path().join(LIVE)).unwrap();
+        std::io::Write::write_all(&mut file, &end).unwrap();
+        let (mut reader, mut follower) = (journal.read_from(1), journal.follow_from(1));
+        let mut read: Vec<Record> = reader.by_ref().map(Result::unwrap).collect();
+        let mut given = follower.next_batch(10).unwrap();
+        assert_eq!(given.len(), 1);
+        for text in ["BBBB".repeat(30), "C".to_owned()] {
+            add(&journal, &text);
+            read.extend(reader.by_ref().map(Result::unwrap));
+            given.extend(follower.next_batch(10).unwrap());
+        }
+        let afresh: Vec<Record> = journal.read_from(1).map(Result::unwrap).collect();
+        let shown = String::from_utf8_lossy(&end[..end.len().min(60)]).into_owned();
+        assert_eq!(
+            (&read, &given),
+            (&afresh, &afresh),
+            "after {} bytes: {shown}",
+            end.len()
+        );
+    }
+}
