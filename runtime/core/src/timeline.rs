@@ -249,21 +249,54 @@ impl Timeline {
         self.journal.follow_from(from)
     }
 
-    /// The number of the first entry of a file that may hold entries as late as `time`, to begin reading at. Opens each
-    /// full file.
+    /// A number to begin at for the entries since `time`: none of them is before it, and few others are after it. Reads
+    /// the last entry of each full file, and some dozen entries of one.
     ///
     /// # Errors
     /// A refused path or an error of the system.
     pub fn first_since(&self, time: Timestamp) -> Result<u64, StoreError> {
-        let mut first = 1;
-        for rotated in self.journal.rotated()? {
-            let begins = self.journal.record(rotated.first_seq)?.as_ref().and_then(time_of);
-            if begins.is_some_and(|begins| begins >= time) {
+        let (mut low, mut end) = (1, u64::MAX);
+        for file in self.journal.rotated()? {
+            let after = file.last_seq.saturating_add(1);
+            // Its last entry is its latest; from one file to the next, time may go back.
+            if self.is_before(file.last_seq, after, time)?.is_none() {
+                (low, end) = (file.first_seq, after);
                 break;
             }
-            first = rotated.first_seq;
+            low = after;
         }
-        Ok(first)
+        if self.is_before(low, end, time)?.is_none() {
+            return Ok(low);
+        }
+        // Within the file times grow with numbers.
+        let mut step = 1;
+        while let Some(before) = self.is_before(low.saturating_add(step), end, time)? {
+            low = before;
+            step = step.saturating_mul(2);
+        }
+        let mut high = low.saturating_add(step).min(end);
+        while high.saturating_sub(low) > 1 {
+            let middle = low + (high - low) / 2;
+            match self.is_before(middle, high, time)? {
+                Some(before) => low = before,
+                None => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The number of the first entry with a time from `from` on and before `end`, if that is before `time`.
+    fn is_before(&self, from: u64, end: u64, time: Timestamp) -> Result<Option<u64>, StoreError> {
+        for record in self.journal.read_from(from) {
+            let record = record?;
+            if record.seq >= end {
+                break;
+            }
+            if let Some(then) = time_of(&record) {
+                return Ok((then < time).then_some(record.seq));
+            }
+        }
+        Ok(None)
     }
 
     /// The full files, oldest first.

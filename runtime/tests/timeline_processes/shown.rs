@@ -139,6 +139,14 @@ fn times_choose_entries_over_files() {
             .collect();
         fs::write(beside.join(format!("timeline.{number:06}.ndjson")), text).expect("a file");
     }
+    // The clock was put back before this one.
+    fs::write(
+        dir.join(FILE),
+        line(31, "2026-11-30T11:30:00.000Z") + &line(32, "2026-11-30T13:00:00.000Z"),
+    )
+    .expect("a file");
+    let output = show(dir, &["--format", "json", "--since", "2026-11-30T12:30:00Z"]);
+    assert_eq!(numbers(&output), [26, 27, 28, 29, 30, 32]);
     fs::write(dir.join(FILE), line(31, "2026-11-30T13:00:00.000Z")).expect("a file");
     for (since, first) in [
         ("2026-11-30", 1),
