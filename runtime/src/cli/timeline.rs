@@ -64,8 +64,11 @@ enum Since {
     Time(Timestamp),
 }
 
-/// As much is printed at once, at most.
-const BATCH: usize = 1_000;
+/// As many are read at once while following; a foreign line may be long.
+const BATCH: usize = 64;
+
+/// As much text is printed at once, about.
+const PIECE: usize = 64 * 1024;
 
 /// How long a follower waits before it looks whether anybody still reads.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -119,14 +122,17 @@ impl Shown {
     fn all(&mut self, timeline: &Timeline, printer: &mut Printer) -> Result<(), StoreError> {
         let mut reader = timeline.read_from(self.first(timeline)?);
         let mut read = false;
-        while printer.is_open() {
-            let batch: Vec<Record> = reader.by_ref().take(BATCH).collect::<Result<_, _>>()?;
-            if batch.is_empty() {
-                break;
-            }
+        while let Some(record) = reader.next().transpose()? {
             read = true;
-            self.print(&batch, printer);
+            self.show(&record);
+            if self.text.len() >= PIECE {
+                self.print(printer);
+                if !printer.is_open() {
+                    break;
+                }
+            }
         }
+        self.print(printer);
         self.tell_of_skipped(reader.skipped(), printer);
         if self.count == 0 && printer.is_open() {
             printer.complain(if read || reader.position() > 1 || self.told != Skipped::default() {
@@ -144,7 +150,10 @@ impl Shown {
         let mut follower = timeline.follow_from(self.first(timeline)?);
         while printer.is_open() && !stop() {
             let batch = follower.wait_batch(BATCH, PATIENCE, &stop)?;
-            self.print(&batch, printer);
+            for record in &batch {
+                self.show(record);
+            }
+            self.print(printer);
             self.tell_of_skipped(follower.skipped(), printer);
         }
         Ok(())
@@ -159,20 +168,21 @@ impl Shown {
         }
     }
 
-    fn print(&mut self, batch: &[Record], printer: &mut Printer) {
-        for record in batch {
-            if !self.is_wanted(record) {
-                continue;
-            }
-            self.count += 1;
-            match self.format {
-                Format::Json => {
-                    self.text.push_str(&json_line(&record.fields));
-                    self.text.push('\n');
-                }
-                Format::Table => row(&mut self.text, record),
-            }
+    fn show(&mut self, record: &Record) {
+        if !self.is_wanted(record) {
+            return;
         }
+        self.count += 1;
+        match self.format {
+            Format::Json => {
+                self.text.push_str(&json_line(&record.fields));
+                self.text.push('\n');
+            }
+            Format::Table => row(&mut self.text, record),
+        }
+    }
+
+    fn print(&mut self, printer: &mut Printer) {
         printer.raw(self.text.as_bytes());
         self.text.clear();
     }

@@ -48,7 +48,7 @@ pub enum Resolution {
 }
 
 /// When an operation counts as done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// When it survives a power failure: costs an fsync of the file and one of its directory.
     Synced,

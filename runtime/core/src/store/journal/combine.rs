@@ -16,13 +16,17 @@ use serde_json::{Map, Value};
 
 use super::commit::Ticket;
 use super::{Appended, Journal, Share, StoreError};
+use crate::sandbox::Durability;
 use crate::store::lock::Wait;
 
 /// The most records that are written at once: enough for every thread, and a bounded write.
 const MOST: usize = 256;
 
-/// The queues of this process, by the place of the journal.
-static QUEUES: LazyLock<Mutex<HashMap<PathBuf, Arc<Queue>>>> = LazyLock::new(Mutex::default);
+/// A journal, and what is promised of its records.
+type Key = (PathBuf, Durability);
+
+/// The queues of this process.
+static QUEUES: LazyLock<Mutex<HashMap<Key, Arc<Queue>>>> = LazyLock::new(Mutex::default);
 
 /// Those who wait to append to one journal.
 #[derive(Debug, Default)]
@@ -69,7 +73,7 @@ pub(super) enum Ended {
 
 /// Appends a record, together with those of other threads that are waiting by then. `wait` has [begun](Wait::begun).
 pub(super) fn append(journal: &Journal, record: Map<String, Value>, wait: Wait<'_>) -> Result<Ended, StoreError> {
-    let queue = Arc::clone(lock(&QUEUES).entry(journal.place()).or_default());
+    let queue = Arc::clone(lock(&QUEUES).entry(key(journal)).or_default());
     let slot = Arc::new(Slot {
         thread: std::thread::current(),
         state: Mutex::new(State::Waiting(record)),
@@ -236,9 +240,13 @@ impl Drop for Leave<'_> {
         }
         // This one and the map's.
         if Arc::strong_count(self.queue) == 2 {
-            queues.remove(&self.journal.place());
+            queues.remove(&key(self.journal));
         }
     }
+}
+
+fn key(journal: &Journal) -> Key {
+    (journal.place(), journal.settings.durability)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -550,7 +550,7 @@ fn a_journal_that_cannot_be_rotated_grows_on() {
 
 #[test]
 fn a_synced_journal_says_the_same() {
-    let Place { dir: _dir, store } = place();
+    let Place { dir, store } = place();
     let rotation = Rotation {
         bytes: 4_000,
         lines: 1_000,
@@ -571,6 +571,16 @@ fn a_synced_journal_says_the_same() {
         }
     });
     journal.sync().unwrap();
+    let before = fs::read(dir.path().join(LIVE)).unwrap();
+    for seq in [1, 159, 160, 161] {
+        let _lock = store.lock("j", LONG).unwrap();
+        journal.make_durable(seq).unwrap();
+    }
+    assert_eq!(
+        fs::read(dir.path().join(LIVE)).unwrap(),
+        before,
+        "the same bytes in the same place"
+    );
     assert_eq!(numbers(journal.read_strictly_from(1)), (1..=160).collect::<Vec<_>>());
     let rotated = journal.rotated().unwrap();
     assert!(
