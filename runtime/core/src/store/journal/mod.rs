@@ -8,7 +8,7 @@
 //! - `combine`: one write for the threads of a process that append at the same time;
 //! - `commit`: one fdatasync for all who wait for one;
 //! - `reader`: reading and following, without the lock;
-//! - `line`: what stands on a line.
+//! - `lines`: one file, line after line; `line`: what stands on one.
 //!
 //! Numbers start at 1 and stand in each record as `seq`. Only the end of the file is read to find the last one, in
 //! pieces: memory stays small whatever a crash left there.
@@ -16,6 +16,7 @@
 mod combine;
 mod commit;
 mod line;
+mod lines;
 mod reader;
 mod rotation;
 mod tail;
@@ -289,7 +290,7 @@ impl Journal {
     pub fn make_durable(&self, seq: u64) -> Result<(), StoreError> {
         let fail = |source| self.io("make durable", &self.path, source);
         if let Some(live) = self.named(self.project().open_read(&self.path))?
-            && let Some((place, line)) = reader::line_of(&live, seq).map_err(fail)?
+            && let Some((place, line)) = lines::line_of(&live, seq).map_err(fail)?
         {
             let file = self.named(self.project().open_update(&self.path))?;
             file.write_all_at(&line, place).map_err(fail)?;

@@ -15,7 +15,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::reader;
+use super::lines;
 use super::tail::Tail;
 use super::{Journal, Keep, More, Rotation, StoreError};
 use crate::sandbox::{Durability, EntryKind, FsError, RelPath};
@@ -299,7 +299,7 @@ pub(super) fn is_due(rotation: Rotation, live: &File, tail: &Tail, more: More) -
         return Ok(false);
     }
     let Some(last) = &tail.last else { return Ok(false) };
-    let first = reader::first_record(live, 0, size)?.map_or(last.seq, |first| first.seq);
+    let first = lines::first_record(live, 0, size)?.map_or(last.seq, |first| first.seq);
     let lines = last
         .seq
         .saturating_sub(first)
@@ -310,7 +310,7 @@ pub(super) fn is_due(rotation: Rotation, live: &File, tail: &Tail, more: More) -
 
 fn describe(path: &RelPath, file: &File, before: u64) -> io::Result<Rotated> {
     let bytes = file.metadata()?.len();
-    let first = reader::first_record(file, 0, bytes)?;
+    let first = lines::first_record(file, 0, bytes)?;
     let tail = Tail::of(file)?;
     let last_seq = tail
         .last
