@@ -6,12 +6,13 @@ use std::process::Child;
 
 use serde_json::{Value, json};
 
-use super::{Caller, RUNTIME, TODO, all_end_well, child, scaled, started, state};
+use super::children::{all_end_well, child, scaled, started};
+use super::{Caller, RUNTIME, TODO, state};
 
 #[test]
 #[ignore = "started by another test, in a process of its own"]
 fn child_counts() {
-    let Some(start) = started() else { return };
+    let Some(start) = started::<usize>() else { return };
     let mut caller = Caller::at(&start.dir);
     let session = caller.session("s", "call-1");
     let (mut version, mut n) = (0, 0);
@@ -51,7 +52,7 @@ fn what_many_writers_count_by_comparison_is_exact() {
 #[test]
 #[ignore = "started by another test, in a process of its own"]
 fn child_writes_until_told() {
-    let Some(start) = started() else { return };
+    let Some(start) = started::<usize>() else { return };
     let mut caller = Caller::at(&start.dir);
     let session = caller.session("s", "call-1");
     let mut round = 0;

@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use super::{RUNTIME, TODO, skip, state};
+use super::children::{on_a_small_disk, small_disk};
+use super::{RUNTIME, TODO, state};
 
 /// Two calls that make the files larger than they were.
 fn large() -> [(&'static str, &'static str, Value); 2] {
@@ -106,10 +107,8 @@ fn a_file_beyond_the_limit_is_an_error_and_no_end_of_the_program() {
 #[test]
 #[ignore = "started by another test, in a mount namespace of its own"]
 fn on_a_full_disk() {
-    let Some(dir) = std::env::var_os("DEVLOOP_TEST_FULL_DISK") else {
-        return;
-    };
-    let dir = Path::new(&dir);
+    let Some(dir) = small_disk() else { return };
+    let dir = &dir;
     begin(dir);
     let filler = dir.join("filler");
     // To the last byte: what a write of it makes fail is the end of it.
@@ -123,19 +122,5 @@ fn on_a_full_disk() {
 
 #[test]
 fn a_full_disk_leaves_every_state_as_it_was() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let script = "mount -t tmpfs -o size=256k none \"$DEVLOOP_TEST_FULL_DISK\" || exit 77; exec \"$0\" --ignored --exact full::on_a_full_disk";
-    let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", script])
-        .arg(std::env::current_exe().expect("this program"))
-        .env("DEVLOOP_TEST_FULL_DISK", dir.path())
-        .output();
-    let Ok(output) = output else {
-        return skip("there is no `unshare`");
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(77) || text.contains("unshare:") {
-        return skip("a mount namespace is not allowed");
-    }
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    on_a_small_disk("256k", "full::on_a_full_disk");
 }

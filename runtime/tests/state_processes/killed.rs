@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{RUNTIME, Random, TODO, scaled, state};
+use super::children::scaled;
+use super::{RUNTIME, Random, TODO, state};
 
 /// Calls that are on their way at once.
 const AHEAD: u64 = 6;

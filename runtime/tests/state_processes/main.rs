@@ -5,6 +5,8 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+#[path = "../children/mod.rs"]
+mod children;
 mod counting;
 mod full;
 mod killed;
@@ -13,8 +15,7 @@ mod todo_model;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,15 +31,6 @@ use tokio::runtime::{Builder, Runtime};
 
 const TODO: &str = "agent-state/pm-todo.json";
 const RUNTIME: &str = "agent-state/pm-runtime.json";
-
-/// The short or the long form of a test.
-fn scaled(short: usize, long: usize) -> usize {
-    if std::env::var_os("DEVLOOP_LONG").is_some() {
-        long
-    } else {
-        short
-    }
-}
 
 /// A project as each process has one of its own, to call its tools.
 struct Caller {
@@ -90,41 +82,6 @@ impl Caller {
                 return answer;
             }
         }
-    }
-}
-
-/// Starts an ignored test of this program as a process of its own.
-fn child(test: &str, dir: &Path, number: usize, rounds: usize) -> Child {
-    Command::new(std::env::current_exe().expect("this program"))
-        .args(["--ignored", "--exact", "--nocapture", test])
-        .env("DEVLOOP_TEST_DIR", dir)
-        .env("DEVLOOP_TEST_NUMBER", number.to_string())
-        .env("DEVLOOP_TEST_ROUNDS", rounds.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it starts")
-}
-
-/// What a child was started with; `None` when a person runs the ignored tests.
-struct Started {
-    dir: PathBuf,
-    number: usize,
-    rounds: usize,
-}
-
-fn started() -> Option<Started> {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    Some(Started {
-        dir: std::env::var_os("DEVLOOP_TEST_DIR")?.into(),
-        number: number("DEVLOOP_TEST_NUMBER")?,
-        rounds: number("DEVLOOP_TEST_ROUNDS")?,
-    })
-}
-
-fn all_end_well(children: Vec<Child>) {
-    for mut child in children {
-        assert!(child.wait().expect("it was started").success());
     }
 }
 
@@ -228,9 +185,4 @@ impl Random {
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test has to be seen")]
-fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use devloop_core::runtime_state::SESSIONS_REMEMBERED;
 use serde_json::{Map, Value, json};
 
-use super::{Call, Caller, Log, Random, all_end_well, child, events, read_log, scaled, started, state, windows};
+use super::children::{all_end_well, child, scaled, started};
+use super::{Call, Caller, Log, Random, events, read_log, state, windows};
 
 const TOOL: &str = "update_runtime_state";
 const PROCESSES: usize = 4;
@@ -139,7 +140,7 @@ fn random_input(random: &mut Random, version: u64) -> Value {
 #[test]
 #[ignore = "started by another test, in a process of its own"]
 fn child_calls_at_random() {
-    let Some(start) = started() else { return };
+    let Some(start) = started::<usize>() else { return };
     let (mut caller, mut log) = (Caller::at(&start.dir), Log::of(&start.dir, start.number));
     let mut random = Random::new(start.number);
     let mut version = 0;

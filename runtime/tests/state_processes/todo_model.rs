@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Call, Caller, Log, Random, all_end_well, child, events, read_log, scaled, started, state, windows};
+use super::children::{all_end_well, child, scaled, started};
+use super::{Call, Caller, Log, Random, events, read_log, state, windows};
 
 const UPDATE: &str = "update_todo_item";
 const WRITE: &str = "write_todolist";
@@ -215,7 +216,7 @@ fn random_move(random: &mut Random, version: u64) -> Value {
 #[test]
 #[ignore = "started by another test, in a process of its own"]
 fn child_calls_at_random() {
-    let Some(start) = started() else { return };
+    let Some(start) = started::<usize>() else { return };
     let (mut caller, mut log) = (Caller::at(&start.dir), Log::of(&start.dir, start.number));
     let mut random = Random::new(start.number + 100);
     let session = caller.session("s", "moves");

@@ -6,7 +6,8 @@ use std::fs;
 use devloop_generated::AgentId;
 use serde_json::{Value, json};
 
-use super::{Caller, all_end_well, child, entries, scaled, started};
+use super::children::{Started, all_end_well, child, scaled, started};
+use super::{Caller, entries};
 
 const AGENTS: [AgentId; 4] = [
     AgentId::Pm,
@@ -18,7 +19,9 @@ const AGENTS: [AgentId; 4] = [
 #[test]
 #[ignore = "started by the next test, as a process of its own"]
 fn child_appends() {
-    let Some((dir, number, rounds)) = started() else { return };
+    let Some(Started { dir, number, rounds }) = started::<u64>() else {
+        return;
+    };
     let agent = AGENTS[usize::try_from(number).expect("a small number") % AGENTS.len()];
     let mut caller = Caller::new(&dir, agent);
     let mut answered = Vec::new();

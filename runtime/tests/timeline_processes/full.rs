@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use super::{FILE, entries, skip, undisturbed};
+use super::children::{on_a_small_disk, small_disk};
+use super::{FILE, entries, undisturbed};
 
 fn append(start: &[&str], dir: &Path, length: usize) -> Output {
     let input = json!({"type": "test", "summary": "s", "data": {"text": "x".repeat(length)}});
@@ -70,10 +71,8 @@ fn a_file_beyond_the_limit_is_an_error_and_no_end_of_the_program() {
 #[test]
 #[ignore = "started by the next test, in a mount namespace of its own"]
 fn on_a_full_disk() {
-    let Some(dir) = std::env::var_os("DEVLOOP_TEST_FULL_DISK") else {
-        return;
-    };
-    let dir = Path::new(&dir);
+    let Some(dir) = small_disk() else { return };
+    let dir = &dir;
     succeeds(dir, 1);
     let filler = dir.join("filler");
     // To the last byte: what a write of it makes fail is the end of it.
@@ -96,19 +95,5 @@ fn on_a_full_disk() {
 
 #[test]
 fn a_full_disk_takes_nothing_back_but_what_did_not_fit() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let script = "mount -t tmpfs -o size=512k none \"$DEVLOOP_TEST_FULL_DISK\" || exit 77; exec \"$0\" --ignored --exact full::on_a_full_disk";
-    let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", script])
-        .arg(std::env::current_exe().expect("this program"))
-        .env("DEVLOOP_TEST_FULL_DISK", dir.path())
-        .output();
-    let Ok(output) = output else {
-        return skip("there is no `unshare`");
-    };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(77) || text.contains("unshare:") {
-        return skip("a mount namespace is not allowed");
-    }
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    on_a_small_disk("512k", "full::on_a_full_disk");
 }

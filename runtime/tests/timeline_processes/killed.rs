@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Random, TORN, entries, program, scaled};
+use super::children::scaled;
+use super::{Random, TORN, entries, program};
 
 /// Calls that are on their way at once, to each server.
 const AHEAD: u64 = 4;

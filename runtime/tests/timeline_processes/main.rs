@@ -5,14 +5,16 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+#[path = "../children/mod.rs"]
+mod children;
 mod counting;
 mod full;
 mod killed;
 mod shown;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,15 +30,6 @@ use tokio::runtime::{Builder, Runtime};
 
 const FILE: &str = "timeline.ndjson";
 const TORN: &str = "agent-state/timeline/timeline.torn.ndjson";
-
-/// The short or the long form of a test.
-fn scaled(short: u64, long: u64) -> u64 {
-    if std::env::var_os("DEVLOOP_LONG").is_some() {
-        long
-    } else {
-        short
-    }
-}
 
 /// The program as it is tested, whatever a developer has set for itself.
 fn program() -> Command {
@@ -94,35 +87,6 @@ impl Caller {
     }
 }
 
-/// Starts an ignored test of this program as a process of its own.
-fn child(test: &str, dir: &Path, number: u64, rounds: u64) -> Child {
-    Command::new(std::env::current_exe().expect("this program"))
-        .args(["--ignored", "--exact", "--nocapture", test])
-        .env("DEVLOOP_TEST_DIR", dir)
-        .env("DEVLOOP_TEST_NUMBER", number.to_string())
-        .env("DEVLOOP_TEST_ROUNDS", rounds.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it starts")
-}
-
-/// What a child was started with; `None` when a person runs the ignored tests.
-fn started() -> Option<(PathBuf, u64, u64)> {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    Some((
-        std::env::var_os("DEVLOOP_TEST_DIR")?.into(),
-        number("DEVLOOP_TEST_NUMBER")?,
-        number("DEVLOOP_TEST_ROUNDS")?,
-    ))
-}
-
-fn all_end_well(children: Vec<Child>) {
-    for mut child in children {
-        assert!(child.wait().expect("it was started").success());
-    }
-}
-
 /// The lines of the live file: each one a record, numbered from 1 on without a gap.
 fn entries(dir: &Path) -> Vec<Value> {
     let text = fs::read(dir.join(FILE)).unwrap_or_default();
@@ -150,9 +114,4 @@ impl Random {
         self.0 ^= self.0 << 17;
         (self.0 >> 33) % limit
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test has to be seen")]
-fn skip(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }
