@@ -11,6 +11,9 @@ from checks import DEVLOOP, VERSION, WORK, check, equal, finish, granted, projec
 
 # Warnings that are not taken up; every other one is a failure.
 NOT_TAKEN_UP = {
+    "E107": "takes a tool that a text names for one that must be called before",
+    "W109": "wants examples inside the schema; ours stand beside it, as not every provider takes them there",
+    "W110": "wants the names of parameters in the description, where the schema says them with a text of their own",
     "W103": "counts verbs in a description and takes four of them for four purposes",
     "W111": "wants 500 characters; up to 2,048 reach every client whole",
     "W115": "counts the output schema, too, which clients do not show their models",
@@ -67,7 +70,8 @@ with check("fuzz: no input makes the server crash, hang or answer out of form"):
     equal([failure for tool in report["tools"] for failure in tool.get("failures") or []], [])
     equal((status, len(report["tools"])), (0, len(granted("pm"))))
 
-with check("fuzz: and nothing is written but state"):
-    equal([path for path in files(directory) if not path.startswith("agent-state/")], [])
+with check("fuzz: and nothing is written but state, the timeline and memories of the agent"):
+    kept = ("agent-state/", "timeline.ndjson", "memory/devloop/pm/")
+    equal([path for path in files(directory) if not path.startswith(kept)], [])
 
 finish()
