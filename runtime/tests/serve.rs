@@ -210,3 +210,51 @@ fn streams_that_break_are_a_system_error() {
     let text = String::from_utf8(broken_input.stderr).unwrap();
     assert!(text.contains("the input cannot be read any more"), "{text}");
 }
+
+/// Makes calls on a connection of their own; what each one answered.
+fn on_a_connection(dir: &Path, calls: &[Value]) -> Vec<Value> {
+    let mut child = serve(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let frames = frames(child.stdout.take().unwrap());
+    let stdin = child.stdin.as_mut().unwrap();
+    writeln!(stdin, "{}", hello()).unwrap();
+    assert_eq!(frames.recv_timeout(GUARD).expect("an answer")["id"], 0);
+    let answers = calls.iter().map(|call| {
+        writeln!(stdin, "{call}").unwrap();
+        frames.recv_timeout(GUARD).expect("an answer")["result"]["structuredContent"].clone()
+    });
+    let answers = answers.collect();
+    drop(child.stdin.take());
+    assert_eq!(wait(&mut child).code(), Some(0));
+    answers
+}
+
+/// Request ids begin anew with each connection; the name that a client gives to a call does not.
+#[test]
+fn a_call_is_known_again_by_the_clients_name_for_it_and_not_by_its_request_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let call = |summary: &str, name: Option<&str>| {
+        let mut params = json!({"name": "timeline_append", "arguments": {"type": "t", "summary": summary}});
+        if let Some(name) = name {
+            params["_meta"] = json!({"claudecode/toolUseId": name});
+        }
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    };
+    let seqs = |answers: &[Value]| -> Vec<(u64, bool)> {
+        let seq = |answer: &Value| {
+            (
+                answer["seq"].as_u64().expect("a number"),
+                answer["replayed"] == json!(true),
+            )
+        };
+        answers.iter().map(seq).collect()
+    };
+    let first = on_a_connection(dir.path(), &[call("same", None)]);
+    let second = on_a_connection(dir.path(), &[call("same", None)]);
+    assert_eq!(seqs(&[first, second].concat()), [(1, false), (2, false)]);
+    let named = [call("named", Some("toolu_1"))];
+    let first = on_a_connection(dir.path(), &named);
+    let second = on_a_connection(dir.path(), &named);
+    assert_eq!(seqs(&[first, second].concat()), [(3, false), (3, true)]);
+    let text = fs::read_to_string(dir.path().join("timeline.ndjson")).unwrap();
+    assert_eq!(text.lines().count(), 3);
+}
