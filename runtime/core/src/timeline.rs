@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::sandbox::{Durability, RelPath};
-use crate::store::journal::{Follower, Keep, Reader, Record, Repaired, Rotated, Rotation, Settings};
+use crate::store::journal::{Follower, Keep, Reader, Repaired, Rotated, Rotation, Settings};
 use crate::store::{Journal, Store, StoreError, Wait, clock};
 
 /// The live file.
@@ -177,10 +177,6 @@ impl Timeline {
         wait: impl Into<Wait<'w>>,
         begin: impl FnOnce(u64) -> Result<(), E>,
     ) -> Result<Appended, E> {
-        self.store
-            .sandbox()
-            .check_write(self.journal.path())
-            .map_err(StoreError::from)?;
         let entry = |seq, ts: &str, news| Entry {
             v: FORM,
             seq,
@@ -193,7 +189,7 @@ impl Timeline {
         refuse_large(&entry(1, &clock::iso(Timestamp::UNIX_EPOCH), news.clone()))?;
         let mut written = Vec::new();
         let appended = self.journal.append_all_with(wait, |next| {
-            let ts = clock::iso(not_before(next.last, self.store.clock().now()));
+            let ts = clock::iso(next.time(self.store.clock().now()));
             let mut seq = next.seq;
             if let Some(repaired) = next.repaired {
                 written.push(Entry {
@@ -292,7 +288,7 @@ impl Timeline {
             if record.seq >= end {
                 break;
             }
-            if let Some(then) = time_of(&record) {
+            if let Some(then) = record.time() {
                 return Ok((then < time).then_some(record.seq));
             }
         }
@@ -316,17 +312,8 @@ impl Timeline {
     }
 }
 
-/// When a record says that it was appended.
-pub fn time_of(record: &Record) -> Option<Timestamp> {
-    record.fields.get("ts")?.as_str()?.parse().ok()
-}
-
 fn constant(path: &str) -> RelPath {
     RelPath::parse(path).expect("a constant path that keeps every rule")
-}
-
-fn not_before(last: Option<&Record>, now: Timestamp) -> Timestamp {
-    last.and_then(time_of).map_or(now, |last| last.max(now))
 }
 
 fn told(repaired: &Repaired) -> News {

@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use clap::builder::styling::Style;
 use devloop_core::store::StoreError;
 use devloop_core::store::journal::{Record, Skipped};
-use devloop_core::timeline::{Timeline, time_of};
+use devloop_core::timeline::Timeline;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
@@ -192,7 +192,7 @@ impl Shown {
             .agent
             .is_none_or(|agent| record.fields.get("agent").and_then(Value::as_str) == Some(agent));
         let late_enough = match self.since {
-            Some(Since::Time(since)) => time_of(record).is_some_and(|time| time >= since),
+            Some(Since::Time(since)) => record.time().is_some_and(|time| time >= since),
             _ => true,
         };
         by && late_enough

@@ -145,6 +145,7 @@ pub struct EventJournal {
     journal: Journal,
     store: Store,
     broker: Broker,
+    in_order: Arc<Mutex<()>>,
 }
 
 impl EventJournal {
@@ -162,7 +163,12 @@ impl EventJournal {
             ..Durability::Cached.into()
         };
         let journal = Journal::new(store.clone(), path, "events", settings);
-        Self { journal, store, broker }
+        Self {
+            journal,
+            store,
+            broker,
+            in_order: Arc::default(),
+        }
     }
 
     /// Keeps an event and tells it. When it cannot be kept it is told nevertheless, with the number 0.
@@ -176,12 +182,19 @@ impl EventJournal {
             name: name.to_owned(),
             payload,
         };
-        let kept = self.journal.append(&event, WAIT).map(|appended| appended.seq);
-        if let Ok(seq) = kept {
-            event.seq = seq;
+        // Listeners get the events of this process in the order of their numbers: whoever stopped at one goes on there.
+        let _in_order = enter(&self.in_order);
+        let kept = self.journal.append_with(WAIT, |next| {
+            event.seq = next.seq;
+            // Nor does their time go back, whatever the clock does.
+            event.ts = clock::iso(next.time(self.store.clock().now()));
+            Ok::<_, StoreError>(event.clone())
+        });
+        if kept.is_err() {
+            event.seq = 0;
         }
         self.broker.publish(event);
-        kept
+        kept.map(|appended| appended.seq)
     }
 
     /// The kept events from number `from` on, oldest first: those of all processes, and, when it is asked again, those
@@ -347,6 +360,23 @@ mod tests {
         let seqs: Vec<_> = late.next_batch(100).unwrap().iter().map(|event| event.seq).collect();
         assert_eq!(seqs, (31..=57).filter(|seq| *seq != 55).collect::<Vec<_>>());
         assert_eq!((late.lost(), late.position()), (27, 58));
+    }
+
+    #[test]
+    fn listeners_get_the_events_of_all_threads_in_the_order_of_their_numbers() {
+        let Place { dir: _dir, store } = place();
+        let broker = Broker::new();
+        let listener = broker.subscribe(1_000);
+        let journal = EventJournal::new(store, broker);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..50).for_each(|_| drop(journal.emit("x", Value::Null).unwrap())));
+            }
+        });
+        let told: Vec<u64> = std::iter::from_fn(|| listener.try_recv())
+            .map(|event| event.seq)
+            .collect();
+        assert_eq!(told, (1..=200).collect::<Vec<_>>());
     }
 
     #[test]

@@ -30,7 +30,9 @@ pub(crate) fn place() -> Place {
 
 pub(crate) fn store_at(dir: &Path) -> Store {
     let project = Arc::new(ProjectDir::open(dir).unwrap());
-    let write = vec![Pattern::parse("agent-state/**").unwrap()];
+    let write = ["agent-state/**", "timeline.ndjson"]
+        .map(|text| Pattern::parse(text).unwrap())
+        .to_vec();
     let sandbox = Sandbox::new(project, "pm", write).with_durability(Durability::Cached);
     let now = "2026-11-30T10:15:00.123Z".parse().unwrap();
     Store::new(sandbox, Arc::new(FixedClock::new(now)))

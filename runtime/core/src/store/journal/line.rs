@@ -4,6 +4,7 @@
 //! fails between the growth of a file and its content. They stand between records like line ends, as no JSON has one.
 //! Leaves out files.
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 /// A record: its number, and all its fields with the number among them.
@@ -15,8 +16,17 @@ pub struct Record {
     pub fields: Map<String, Value>,
 }
 
+impl Record {
+    /// When it says that it was appended, under `ts`.
+    pub fn time(&self) -> Option<Timestamp> {
+        self.fields.get("ts")?.as_str()?.parse().ok()
+    }
+}
+
 /// The record that a piece of a line is.
 pub(super) fn record(piece: &[u8]) -> Option<Record> {
+    // Some editors begin a file with a byte order mark.
+    let piece = piece.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(piece);
     let fields: Map<String, Value> = serde_json::from_slice(piece).ok()?;
     let seq = fields.get("seq")?.as_u64()?;
     Some(Record { seq, fields })
@@ -51,6 +61,7 @@ mod tests {
         assert_eq!(found, [Some(1), None, Some(2)]);
         assert_eq!(zeros(line), 7);
         assert_eq!(last_record(line).unwrap().seq, 2);
+        assert_eq!(last_record("\u{FEFF}{\"seq\":3}\n".as_bytes()).unwrap().seq, 3);
         for none in [
             &b""[..],
             b"\n",

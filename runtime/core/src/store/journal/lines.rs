@@ -206,6 +206,17 @@ pub(super) fn first_record(file: &File, from: u64, to: u64) -> io::Result<Option
     }
 }
 
+/// The greatest number in a file. Reads all of it.
+pub(super) fn greatest(file: &File) -> io::Result<Option<u64>> {
+    let mut lines = Lines::new(0, PIECE);
+    let mut greatest = None;
+    while lines.next(file)? == Found::Line {
+        let numbers = line::pieces(lines.line()).filter_map(line::record);
+        greatest = greatest.max(numbers.map(|record| record.seq).max());
+    }
+    Ok(greatest)
+}
+
 /// The line of the record with a number, and where it begins.
 pub(super) fn line_of(file: &File, seq: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
     let mut lines = Lines::new(start_of(file, seq)?, SMALL_PIECE);

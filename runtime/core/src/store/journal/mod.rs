@@ -10,6 +10,8 @@
 //! - `reader`: reading and following, without the lock;
 //! - `lines`: one file, line after line; `line`: what stands on one.
 //!
+//! A journal outside the machinery's directories is written and read as the sandbox of its store allows.
+//!
 //! Numbers start at 1 and stand in each record as `seq`. Only the end of the file is read to find the last one, in
 //! pieces: memory stays small whatever a crash left there.
 
@@ -29,6 +31,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use devloop_contract::CommonFailure;
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -39,10 +42,11 @@ pub use rotation::Rotated;
 use super::Store;
 use super::error::StoreError;
 use super::lock::{Lock, Wait};
+use super::place::is_machinery;
 use crate::sandbox::{Durability, FsError, ProjectDir, RelPath, append_whole};
 use combine::{Ended, Written};
 use commit::Ticket;
-use tail::Tail;
+use tail::{Looked, Tail};
 
 /// The longest record, as bytes of its line. What is longer was never a record of a journal.
 pub const LONGEST_RECORD: u64 = 4 * 1024 * 1024;
@@ -55,7 +59,7 @@ pub struct Settings {
     /// When the live file is rotated away; never, if absent.
     pub rotation: Option<Rotation>,
     /// The directory for the files beside the live one: torn ends, rotated files, the index. The journal's own, if
-    /// absent.
+    /// absent. Outside the machinery's directories the sandbox must let them be written, too.
     pub beside: Option<RelPath>,
     /// The longest line that is written; at most [`LONGEST_RECORD`].
     pub longest: u64,
@@ -111,6 +115,13 @@ pub struct Next<'a> {
     pub last: Option<&'a Record>,
     /// What is mended before anything is appended.
     pub repaired: Option<&'a Repaired>,
+}
+
+impl Next<'_> {
+    /// The time for the next record: now, or that of the last one when a clock was set back.
+    pub fn time(&self, now: Timestamp) -> Timestamp {
+        self.last.and_then(Record::time).map_or(now, |last| last.max(now))
+    }
 }
 
 /// What was appended.
@@ -203,8 +214,9 @@ impl Journal {
         })
     }
 
-    /// Takes the journal's lock.
+    /// Takes the journal's lock, to write.
     fn lock<'w>(&self, wait: impl Into<Wait<'w>>) -> Result<Lock, StoreError> {
+        self.check_write(&self.path)?;
         self.store.lock(&self.lock, wait)
     }
 
@@ -217,11 +229,7 @@ impl Journal {
         let live = self.open_live()?;
         let fail = |source| StoreError::from(self.io("append to", &self.path, source));
         let tail = Tail::of(&live).map_err(fail)?;
-        let last = match &tail.last {
-            Some(last) => last.seq,
-            None => self.number_before_live()?,
-        };
-        let number = last.checked_add(tail.unreadable).ok_or_else(|| self.no_number_left())?;
+        let number = self.last_number(&live, &tail)?;
         let repaired = tail.repair(|| self.torn_path())?;
         let next = Next {
             seq: number.checked_add(1).ok_or_else(|| self.no_number_left())?,
@@ -260,6 +268,32 @@ impl Journal {
             (Durability::Synced, Share::Each) => commit::enter(id, live, records.len()),
         };
         Ok(Done { seq, repaired, tickets })
+    }
+
+    /// The number before the next one. As a rule that of the last record; but people copy lines and put old files back,
+    /// and a number that was given must not be given again.
+    fn last_number(&self, live: &File, tail: &Tail) -> Result<u64, StoreError> {
+        let fail = |source| StoreError::from(self.io("read", &self.path, source));
+        let Some(last) = &tail.last else {
+            let before = self.number_before_live()?;
+            return before.checked_add(tail.unreadable).ok_or_else(|| self.no_number_left());
+        };
+        let number = last
+            .seq
+            .checked_add(tail.unreadable)
+            .ok_or_else(|| self.no_number_left())?;
+        let is_known = self.is_known(live, number).map_err(fail)?;
+        let looked_at = if is_known { Looked::AtTwoLines } else { Looked::AtAPiece };
+        if tail.is_in_order(live, looked_at).map_err(fail)? && is_known {
+            return Ok(number);
+        }
+        let is_in_order = tail.is_in_order(live, Looked::AtAPiece).map_err(fail)?;
+        let greatest = if is_in_order {
+            None
+        } else {
+            lines::greatest(live).map_err(fail)?
+        };
+        Ok(number.max(greatest.unwrap_or_default()).max(self.number_before_live()?))
     }
 
     fn wait_for(&self, ticket: Option<Ticket<'_>>, seq: u64) -> Result<(), StoreError> {
@@ -408,6 +442,7 @@ impl Journal {
     fn open_torn(&self) -> Result<File, MendError> {
         let path = self.torn_path().map_err(MendError::Store)?;
         let open = || {
+            self.check_write(&path)?;
             let file = self.named(self.project().open_update(&path))?;
             // Its name must be as durable as what is written into it.
             self.named(self.project().sync_dir_of(&path))?;
@@ -445,6 +480,22 @@ impl Journal {
     /// What tells it from all other journals of this process.
     fn place(&self) -> PathBuf {
         self.project().path().join(self.path.as_str())
+    }
+
+    /// Judges a file of the journal as any other, unless it is the machinery's.
+    fn check_write(&self, path: &RelPath) -> Result<(), FsError> {
+        if is_machinery(path.as_str()) {
+            return Ok(());
+        }
+        self.store.sandbox().check_write(path)
+    }
+
+    /// As [`check_write`](Self::check_write), for reading.
+    fn check_read(&self, path: &RelPath) -> Result<(), FsError> {
+        if is_machinery(path.as_str()) {
+            return Ok(());
+        }
+        self.store.sandbox().check_read(path)
     }
 
     fn project(&self) -> &ProjectDir {

@@ -278,6 +278,7 @@ impl Reader {
                 found
             }
         };
+        let follows = index.is_some();
         let index = match index {
             Some(index) => index,
             None => match self.by_number(live.as_ref(), rotated)? {
@@ -296,14 +297,20 @@ impl Reader {
             return Ok(Choice::Gone);
         };
         let fail = |source| self.journal.io("read", &path, source);
-        let start = start_of(&file, self.next).map_err(fail)?;
+        // After another file every number is a greater one, or it is not the file that was there.
+        let seen = self.at.as_ref().filter(|_| follows).map_or(0, |at| at.seen);
+        let first = first_record(&file, 0, file.metadata().map_err(fail)?.len()).map_err(fail)?;
+        let start = match first {
+            Some(first) if first.seq <= seen => 0,
+            _ => start_of(&file, self.next).map_err(fail)?,
+        };
         Ok(Choice::Segment(Box::new(Segment {
             path,
             file,
             id,
             sealed,
             lines: Lines::new(start, PIECE),
-            seen: 0,
+            seen,
             early: None,
         })))
     }
@@ -312,6 +319,16 @@ impl Reader {
     /// one. `None` when one of them has been removed meanwhile.
     fn by_number(&self, live: Option<&(File, Id)>, rotated: &[Numbered]) -> Result<Option<usize>, StoreError> {
         let (mut low, mut high) = (0, rotated.len() + usize::from(live.is_some()));
+        // An old file that somebody has put back as the live one holds what comes after the others all the same.
+        if let (Some((file, _)), Some(newest)) = (live, rotated.last()) {
+            let Some((before, _)) = self.open(&newest.path)? else {
+                return Ok(None);
+            };
+            let first = self.first_of(&self.journal.path, file)?;
+            if first.is_some() && first <= self.first_of(&newest.path, &before)? {
+                high = rotated.len();
+            }
+        }
         while high.saturating_sub(low) > 1 {
             let middle = low + (high - low) / 2;
             let first = match (rotated.get(middle), live) {
@@ -339,6 +356,7 @@ impl Reader {
     }
 
     fn open(&self, path: &RelPath) -> Result<Option<(File, Id)>, StoreError> {
+        self.journal.check_read(path)?;
         let Some(file) = self.journal.named(self.journal.project().open_read(path))? else {
             return Ok(None);
         };

@@ -7,7 +7,7 @@
 //! `<beside>/<name>.index.json` says the same for people and tools, and remembers the last number when the files are
 //! gone. It follows from the files: nothing is read by it, and it is made anew when it is missing, broken or behind.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::commit::{Id, id_of};
 use super::lines;
 use super::tail::Tail;
 use super::{Journal, Keep, More, Rotation, StoreError};
@@ -46,6 +47,17 @@ pub(super) struct Numbered {
     pub(super) number: u64,
     pub(super) path: RelPath,
 }
+
+/// A live file as this process knew it last.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    id: Id,
+    size: u64,
+    number: u64,
+}
+
+/// The live files of this process, by journal.
+static COMPARED: LazyLock<Mutex<HashMap<PathBuf, Known>>> = LazyLock::new(Mutex::default);
 
 /// The journals of this process whose index has been looked at.
 static LOOKED_AT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
@@ -128,6 +140,16 @@ impl Journal {
         Ok(true)
     }
 
+    /// Notes what is known of a live file, whose last number seems to be `number`, and says whether it can be the one that
+    /// this process knew before: the same, no smaller, and with no smaller number.
+    pub(super) fn is_known(&self, live: &File, number: u64) -> io::Result<bool> {
+        let (id, size) = (id_of(live)?, live.metadata()?.len());
+        let mut compared = COMPARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Known { id, size, number };
+        let before = compared.insert(self.place(), now);
+        Ok(before.is_some_and(|before| before.id == id && before.size <= size && before.number <= number))
+    }
+
     /// The rotated files, oldest first. One listing.
     pub(super) fn numbered(&self) -> Result<Vec<Numbered>, StoreError> {
         let dir = self.beside_dir();
@@ -174,6 +196,7 @@ impl Journal {
         }
         loop {
             let to = self.beside(&self.rotated_name(number))?;
+            self.check_write(&to)?;
             match self.named(self.project().rename(&self.path, &to, Durability::Cached)) {
                 Ok(()) => break,
                 // Something that is no file has the name.

@@ -35,6 +35,15 @@ pub(super) struct Tail {
     pub(super) unreadable: u64,
 }
 
+/// How much is looked at for the order of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// The last lines: all that others can have spoilt since the last look.
+    AtTwoLines,
+    /// Some hundred lines.
+    AtAPiece,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Whole,
@@ -88,6 +97,41 @@ impl Tail {
             end = start;
         }
         Ok(tail)
+    }
+
+    /// Whether the numbers of the last lines follow from each other, as they do unless somebody else has written to the
+    /// file. One read.
+    pub(super) fn is_in_order(&self, file: &File, looked: Looked) -> io::Result<bool> {
+        let length = match looked {
+            Looked::AtTwoLines => SMALL_PIECE,
+            Looked::AtAPiece => PIECE,
+        };
+        let from = self.whole.saturating_sub(length as u64);
+        let mut piece = vec![0; usize::try_from(self.whole - from).unwrap_or(length)];
+        file.read_exact_at(&mut piece, from)?;
+        // The first line of a piece is whole only where the file begins.
+        let whole = match memchr::memchr(b'\n', &piece) {
+            Some(at) if from > 0 => &piece[at + 1..],
+            _ if from > 0 => return Ok(true),
+            _ => &piece,
+        };
+        let most = match looked {
+            Looked::AtTwoLines => 2,
+            Looked::AtAPiece => usize::MAX,
+        };
+        let lines = whole.strip_suffix(b"\n").unwrap_or(whole).rsplit(|byte| *byte == b'\n');
+        let mut after: Option<u64> = None;
+        for line in lines.take(most) {
+            let Some(record) = line::last_record(line) else {
+                after = None;
+                continue;
+            };
+            if after.is_some_and(|after| record.seq.checked_add(1) != Some(after)) {
+                return Ok(false);
+            }
+            after = Some(record.seq);
+        }
+        Ok(true)
     }
 
     /// The size that the file has once it is mended.

@@ -955,3 +955,105 @@ fn a_torn_end_that_was_seen_leaves_no_trace() {
         );
     }
 }
+
+/// Lines that somebody has copied or renumbered: what is appended gets a number that nobody has, and is read.
+#[test]
+fn a_number_that_stands_anywhere_in_the_file_is_not_given_again() {
+    for (end, next) in [
+        ("{\"seq\":2,\"text\":\"copied\"}\n", 6),
+        ("{\"seq\":1}\n{\"seq\":2}\n{\"seq\":3}\n", 6),
+        ("{\"seq\":0}\n", 6),
+        ("{\"seq\":9}\n{\"seq\":4}\n", 10),
+    ] {
+        let Place { dir, store } = place();
+        let journal = journal(&store);
+        for text in ["a", "b", "c", "d", "e"] {
+            add(&journal, text);
+        }
+        let mut file = fs::File::options().append(true).open(dir.path().join(LIVE)).unwrap();
+        std::io::Write::write_all(&mut file, end.as_bytes()).unwrap();
+        assert_eq!([add(&journal, "f"), add(&journal, "g")], [next, next + 1], "{end}");
+        let read = numbers(journal.read_from(1));
+        assert_eq!(read[read.len() - 2..], [next, next + 1], "{end}");
+    }
+}
+
+/// An old live file that somebody has put back, beside files that were rotated away since.
+#[test]
+fn an_old_live_file_hides_nothing_and_strict_reading_stops_at_it() {
+    for in_place in [false, true] {
+        let Place { dir, store } = place();
+        let journal = rotating(&store, 3, Keep::All);
+        // Long enough for their lines to be counted.
+        let text = "x".repeat(40);
+        for _ in 0..3 {
+            add(&journal, &text);
+        }
+        let live = dir.path().join(LIVE);
+        let old = fs::read(&live).unwrap();
+        for _ in 3..8 {
+            add(&journal, &text);
+        }
+        if !in_place {
+            fs::remove_file(&live).unwrap();
+        }
+        fs::write(&live, &old[..old.len() / 3]).unwrap();
+        // Where the file is the same one and no smaller, nothing tells that it was touched; here it is smaller.
+        let given = add(&journal, &text);
+        assert!(given >= 7, "{given} was given before");
+        let read = numbers(journal.read_from(1));
+        let expected: Vec<u64> = (1..=6).chain([given]).collect();
+        assert_eq!(read, expected);
+        assert_eq!(numbers(journal.read_from(5)), [5, 6, given]);
+        let strict: Result<Vec<Record>, StoreError> = journal.read_strictly_from(1).collect();
+        assert!(matches!(strict, Err(StoreError::Damaged { .. })), "{strict:?}");
+        let mut reader = journal.read_from(1);
+        assert_eq!(reader.by_ref().count(), 7);
+        assert_eq!(reader.skipped().lines, 1, "the line that was there before is counted");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_costs_no_record() {
+    let Place { dir, store } = place();
+    let journal = journal(&store);
+    add(&journal, "one");
+    let live = dir.path().join(LIVE);
+    let text = fs::read_to_string(&live).unwrap();
+    fs::write(&live, format!("\u{FEFF}{text}")).unwrap();
+    assert_eq!(add(&journal, "two"), 2);
+    assert_eq!(numbers(journal.read_strictly_from(1)), [1, 2]);
+}
+
+/// Outside the machinery's directories a journal is no door beside the sandbox.
+#[test]
+fn a_journal_asks_the_sandbox_for_each_of_its_files() {
+    let Place { dir, store } = place();
+    let of = |store: &Store, path: &str, beside: &str| {
+        let settings = Settings {
+            beside: Some(rel(beside)),
+            ..settings(None)
+        };
+        Journal::new(store.clone(), rel(path), "x", settings)
+    };
+    let refused = |journal: &Journal| {
+        let error = journal.append(&json!({"a": 1}), LONG).unwrap_err();
+        assert!(matches!(error, StoreError::Fs(FsError::Denied { .. })), "{error}");
+    };
+    refused(&of(&store, "units/web/evil.ndjson", "agent-state/timeline"));
+    assert!(!dir.path().join("units").exists());
+    // The sandbox of these tests lets `agent-state/**` be written.
+    let torn = of(&store, "agent-state/mine.ndjson", "units/web");
+    torn.append(&json!({"a": 1}), LONG).unwrap();
+    let mut file = fs::File::options()
+        .append(true)
+        .open(dir.path().join("agent-state/mine.ndjson"))
+        .unwrap();
+    std::io::Write::write_all(&mut file, b"{\"torn").unwrap();
+    refused(&torn);
+    assert!(!dir.path().join("units").exists());
+    fs::create_dir_all(dir.path().join(".git")).unwrap();
+    fs::write(dir.path().join(".git/x.ndjson"), "{\"seq\":1}\n").unwrap();
+    let secret = of(&store, ".git/x.ndjson", "agent-state/timeline");
+    assert!(secret.read_from(1).next().unwrap().is_err());
+}
