@@ -370,7 +370,11 @@ mod tests {
         let journal = EventJournal::new(store, broker);
         std::thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..50).for_each(|_| drop(journal.emit("x", Value::Null).unwrap())));
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        journal.emit("x", Value::Null).unwrap();
+                    }
+                });
             }
         });
         let told: Vec<u64> = std::iter::from_fn(|| listener.try_recv())
