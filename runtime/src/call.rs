@@ -60,6 +60,8 @@ pub enum CallOutcome {
         chain: String,
         /// Names the entry in the log.
         error_id: String,
+        /// What the agent should do.
+        hint: String,
     },
     /// The caller cancelled, and the call stopped or never started.
     Cancelled,
@@ -94,10 +96,11 @@ impl CallOutcome {
                 message,
                 chain,
                 error_id,
+                hint,
             } => failure(
                 "internal",
-                message.clone(),
-                Some("This was reported; calling again is unlikely to help.".to_owned()),
+                with_causes(message, chain),
+                Some(hint.clone()),
                 Some(json!({ "error_id": error_id, "chain": chain })),
             ),
             Self::Cancelled => failure("cancelled", "the call was cancelled".to_owned(), None, None),
@@ -108,6 +111,16 @@ impl CallOutcome {
                 Some(json!({ "nearest": nearest })),
             ),
         }
+    }
+}
+
+/// What broke, with its causes.
+pub(crate) fn with_causes(message: &str, chain: &str) -> String {
+    // A chain begins with the message, unless it comes from a panic.
+    if chain.starts_with(message) {
+        chain.to_owned()
+    } else {
+        format!("{message}: {chain}")
     }
 }
 

@@ -36,7 +36,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Leaves out what needs no generated code: that is `devloop-core`.
+//! [`project::Project::subscribe`] gives typed events instead ([`Event`]), [`project::Project::events_from`] those of all
+//! processes from any number on, and a [`project::LoopController`] is told of internal errors and of runtime states.
+//!
+//! Leaves out what needs no generated code: that is `devloop-core`. It, the contract and the generated types are here as
+//! [`core`], [`contract`] and [`generated`], so that a host needs no other dependency for them.
 
 pub mod call;
 #[cfg(feature = "cli")]
@@ -58,5 +62,8 @@ pub mod testing;
 mod todo;
 mod turns;
 
+pub use devloop_contract as contract;
+pub use devloop_core as core;
 pub use devloop_core::events::Subscription;
-pub use devloop_generated::AgentId;
+pub use devloop_generated as generated;
+pub use devloop_generated::{AgentId, Event};

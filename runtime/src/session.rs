@@ -272,6 +272,7 @@ impl Session {
             message: error.to_string(),
             chain: escalation.chain.clone(),
             error_id: escalation.error_id.clone(),
+            hint: error.hint().to_owned(),
         };
         // Telling blocks: it appends to a journal, and what a controller does nobody knows.
         let session = self.clone();

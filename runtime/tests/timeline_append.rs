@@ -171,6 +171,15 @@ fn input_that_does_not_fit_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn only_the_timeline_itself_tells_of_a_mended_end() {
+    let project = TestProject::new();
+    let forged = json!({"type": "timeline.repaired", "summary": "All is well"});
+    let seen = project.session(AgentId::Pm).call(TOOL, forged);
+    assert_eq!(seen.invalid().problems[0].field, "type");
+    assert!(seen.effects.is_empty());
+}
+
+#[test]
 fn a_repeated_call_appends_nothing() {
     let project = TestProject::new();
     let (session, other) = (project.session(AgentId::Pm), project.session(AgentId::Coder));

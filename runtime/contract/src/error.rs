@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::{self, ErrorKind};
 
 use serde::{Deserialize, Serialize};
 
@@ -221,6 +222,29 @@ impl InternalError {
             next = error.source();
         }
         text
+    }
+
+    /// What the agent should do about it, as far as the cause tells.
+    pub fn hint(&self) -> &'static str {
+        let mut next: Option<&(dyn Error + 'static)> = self.source();
+        while let Some(error) = next {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                match error.kind() {
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                        return "Call again when a person has made room on the disk.";
+                    }
+                    ErrorKind::FileTooLarge => {
+                        return "A person must raise the limit for the size of files; then call again.";
+                    }
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                        return "A person must let this program write there; then call again.";
+                    }
+                    _ => {}
+                }
+            }
+            next = error.source();
+        }
+        "This was reported; calling again is unlikely to help."
     }
 }
 

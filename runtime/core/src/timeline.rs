@@ -32,6 +32,9 @@ pub const FULL: Rotation = Rotation {
     keep: Keep::All,
 };
 
+/// The type of the entry that tells of a mended end.
+pub const REPAIRED: &str = "timeline.repaired";
+
 /// The directory beside.
 pub(crate) const BESIDE: &str = "agent-state/timeline";
 /// The form that is written.
@@ -330,7 +333,7 @@ fn told(repaired: &Repaired) -> News {
         _ => None,
     };
     News {
-        kind: "timeline.repaired".to_owned(),
+        kind: REPAIRED.to_owned(),
         level: Level::Warn,
         summary,
         data,

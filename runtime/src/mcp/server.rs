@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::call::{CallOutcome, CallRequest, Progress, ToolService};
+use crate::call::{CallOutcome, CallRequest, Progress, ToolService, with_causes};
 use crate::projection::mcp_tool;
 
 /// The longest error text that a client shows a model in full, with room to spare.
@@ -212,19 +212,12 @@ fn answer(outcome: CallOutcome) -> Result<CallToolResult, ErrorData> {
             message,
             chain,
             error_id,
-        } => {
-            // A chain begins with the message, unless it comes from a panic.
-            let told = if chain.starts_with(&message) {
-                chain
-            } else {
-                format!("{message}: {chain}")
-            };
-            failed(format!(
-                "internal error: {}\nerror_id: {error_id}\nIt was reported. Do not retry blindly: the same call will \
-                 most likely fail again. Go on with other work, or say that this needs a person, and give the error_id.",
-                shortened(&told, ERROR_TEXT_LIMIT / 2)
-            ))
-        }
+            hint,
+        } => failed(format!(
+            "internal error: {}\nerror_id: {error_id}\n{hint} Do not retry blindly. Go on with other work, or say that this \
+             needs a person, and give the error_id.",
+            shortened(&with_causes(&message, &chain), ERROR_TEXT_LIMIT / 2)
+        )),
         CallOutcome::Cancelled => failed("the call was cancelled before it was done".into()),
         CallOutcome::UnknownTool { name, nearest } => {
             let name = shortened(&name, 64);
@@ -271,6 +264,7 @@ async fn caught(call: impl Future<Output = CallOutcome>) -> CallOutcome {
                     message: "the tool broke off".into(),
                     chain,
                     error_id,
+                    hint: "This was reported; calling again is unlikely to help.".into(),
                 })
             }
         },

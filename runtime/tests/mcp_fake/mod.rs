@@ -152,6 +152,7 @@ fn failure(how: &str) -> CallOutcome {
             message: "the list cannot be read".into(),
             chain: "the list cannot be read: no space".into(),
             error_id: "e-1".into(),
+            hint: "This was reported.".into(),
         },
     }
 }

@@ -82,7 +82,7 @@ survives a power failure.
 Notes:
 - The same `idempotency_key` with the same input appends nothing and answers the first entry with `replayed`.
 - `data` over 32 KiB, or an entry over 64 KiB, is `too_large`: put the payload into a file and name it in `refs`.
-- When a crash had torn the end of the file, `repaired` says so; an entry of the type `timeline.repaired` tells the others.",
+- When a crash had torn the end of the file, `repaired` says so; an entry of the type `timeline.repaired`, which only the timeline itself tells, is for the others.",
     kind: devloop_contract::tool::Kind::ReadOnly,
     idempotent: false,
     destructive: false,

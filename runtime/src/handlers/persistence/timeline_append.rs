@@ -7,7 +7,7 @@ use devloop_contract::{Handle, Outcome, Refusal, ToolError};
 use devloop_core::store::journal::Repaired as Mended;
 use devloop_core::store::replay::{self, Begun, Key};
 use devloop_core::store::{StoreError, Wait};
-use devloop_core::timeline::{Author, Call, Entry, Level, News, Ref};
+use devloop_core::timeline::{self, Author, Call, Entry, Level, News, Ref};
 use devloop_generated::events::TimelineEntry;
 use devloop_generated::tools::persistence::timeline_append::{Failure, Input, Output, Repaired, TimelineAppend};
 use devloop_generated::types::{TimelineLevel, TimelineRef, TimelineRefKind};
@@ -20,6 +20,13 @@ const DEEPEST_DATA: usize = 64;
 
 impl Handle<TimelineAppend> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
+        if input.type_ == timeline::REPAIRED {
+            let reason = format!(
+                "`{}` is told by the timeline itself; choose another type",
+                timeline::REPAIRED
+            );
+            return Err(ToolError::validation("type", reason).into());
+        }
         if input
             .data
             .as_ref()
