@@ -198,7 +198,7 @@ fn million(place: &Path) {
             };
             let begun = Instant::now();
             let project = Arc::new(ProjectDir::open(&fs::canonicalize(&dir).expect("a directory")).expect("a project"));
-            let sandbox = Sandbox::new(project, "coder", Vec::new());
+            let sandbox = Sandbox::new(project, "coder", vec![Pattern::parse("**").expect("a pattern")]);
             let store = Store::new(sandbox, Arc::new(SystemClock));
             let timeline = RelPath::parse("timeline.ndjson").expect("a path");
             let journal = Journal::new(store, timeline, "timeline", settings);

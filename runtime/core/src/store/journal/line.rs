@@ -5,6 +5,7 @@
 //! Leaves out files.
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// A record: its number, and all its fields with the number among them.
@@ -30,6 +31,15 @@ pub(super) fn record(piece: &[u8]) -> Option<Record> {
     let fields: Map<String, Value> = serde_json::from_slice(piece).ok()?;
     let seq = fields.get("seq")?.as_u64()?;
     Some(Record { seq, fields })
+}
+
+/// The number of the record that a line without zero bytes is. Cheaper than [`record`].
+pub(super) fn number(line: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        seq: u64,
+    }
+    serde_json::from_slice(line).ok().map(|Numbered { seq }| seq)
 }
 
 /// The record that ends a line: whatever a crash left before it.

@@ -33,6 +33,8 @@ pub(super) struct Tail {
     pub(super) last: Option<Record>,
     /// Lines after it that cannot: each may have had a number, which must not be given again.
     pub(super) unreadable: u64,
+    /// The number on the line before it, when that was read along.
+    before_last: Option<u64>,
 }
 
 /// How much is looked at for the order of numbers.
@@ -56,8 +58,9 @@ impl Tail {
     /// Looks at the end of a file. Reads one small piece when the last line is a record that fits in it.
     pub(super) fn of(file: &File) -> io::Result<Self> {
         let size = file.metadata()?.len();
-        if let Some(last) = whole_record(file, size)? {
+        if let Some((last, before_last)) = whole_record(file, size)? {
             return Ok(Self {
+                before_last,
                 size,
                 whole: size,
                 content: size,
@@ -76,6 +79,7 @@ impl Tail {
             end: if whole == size { End::Whole } else { End::Torn },
             last: None,
             unreadable: 0,
+            before_last: None,
         };
         if content > whole
             && let Some(record) = record_at(&mut place, whole, content)?
@@ -100,8 +104,11 @@ impl Tail {
     }
 
     /// Whether the numbers of the last lines follow from each other, as they do unless somebody else has written to the
-    /// file. One read.
+    /// file. One read, and none for two short lines.
     pub(super) fn is_in_order(&self, file: &File, looked: Looked) -> io::Result<bool> {
+        if let (Looked::AtTwoLines, Some(before), Some(last)) = (looked, self.before_last, &self.last) {
+            return Ok(before.checked_add(1) == Some(last.seq));
+        }
         let length = match looked {
             Looked::AtTwoLines => SMALL_PIECE,
             Looked::AtAPiece => PIECE,
@@ -207,7 +214,8 @@ impl Tail {
 }
 
 /// The record on the last line, when that is whole and short: as it is but for crashes.
-fn whole_record(file: &File, size: u64) -> io::Result<Option<Record>> {
+/// Also gives the number on the line before it, if that is among what was read.
+fn whole_record(file: &File, size: u64) -> io::Result<Option<(Record, Option<u64>)>> {
     let mut piece = [0; SMALL_PIECE];
     let from = size.saturating_sub(SMALL_PIECE as u64);
     let piece = &mut piece[..usize::try_from(size - from).unwrap_or(SMALL_PIECE)];
@@ -220,7 +228,14 @@ fn whole_record(file: &File, size: u64) -> io::Result<Option<Record>> {
         None if from == 0 => 0,
         None => return Ok(None),
     };
-    Ok(line::last_record(&lines[start..]))
+    let before = || {
+        let lines = &lines[..start.checked_sub(1)?];
+        let start = memchr::memrchr(b'\n', lines)
+            .map(|at| at + 1)
+            .or((from == 0).then_some(0))?;
+        line::number(&lines[start..])
+    };
+    Ok(line::last_record(&lines[start..]).map(|record| (record, before())))
 }
 
 /// The record that ends the line between two places; a line that is too long for one is not read.
