@@ -15,7 +15,8 @@
 
 use std::sync::LazyLock;
 
-use super::lexicon::LEXICON;
+use super::guard::{ABSENCE, Alone, DENIAL, Guard, HINGE, OUTCOME};
+use super::lexicon::{LEXICON, Meaning};
 use super::reading::{Bag, Clause, Item, Negation, Pivot, Reading, Seen, Side, Term, hash_of_word, weight};
 
 /// Of the weight of both, how much must be in common.
@@ -45,6 +46,18 @@ const MANY_UNKNOWN: f32 = 0.12;
 const SAME_CLAUSE: f32 = 0.6;
 /// The same when what negates tells of one thing in it alone.
 const NEARLY_SAME_CLAUSE: f32 = 0.75;
+/// From which likeness on two titles say the same thing, or its contrary.
+const SAME_TITLE: f32 = 0.5;
+/// Up to which likeness of the plain words a condition can be put the other way round.
+const LOOSELY_WORDED: f32 = 0.62;
+/// So many words a text has at least that tells of a condition and of what follows.
+const WORDS_OF_A_LESSON: usize = 8;
+/// From which likeness of the plain words on function words count.
+const MUCH_ALIKE: f32 = 0.5;
+/// From which one on even those that are often left out.
+const WORD_FOR_WORD_BUT_ONE: f32 = 0.72;
+/// How much of a clause the other text must have for a function word in it to turn a statement that both make.
+const COVERED: f32 = 0.5;
 /// The longest texts, as the product of their words, that are compared word for word.
 const COMPARED_CLOSELY: usize = 4_000_000;
 
@@ -110,14 +123,6 @@ impl Reading {
         };
         Likeness { score, verdict }
     }
-
-    /// How much of `other`'s content this memory has, from 0 to 1.
-    pub(super) fn covers(&self, other: &Self) -> f32 {
-        if other.content.weight <= 0.0 {
-            return 1.0;
-        }
-        Overlap::new(&self.all, &other.content).common / other.content.weight
-    }
 }
 
 /// What two bags have in common.
@@ -164,13 +169,10 @@ impl Overlap {
 
 /// The first difference that counts between two texts that are much alike.
 fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
-    let negates = |reading: &Reading| reading.negation == Negation::Strong;
-    if negates(one) != negates(other)
-        || turned_round(&one.clauses, &other.clauses)
-        || turned_round(&other.clauses, &one.clauses)
-        || changed_places(&one.sentences, &other.sentences)
-        || transposed(&one.surface, &other.surface)
-    {
+    if let Some(difference) = other_negation(one, other) {
+        return Some(difference);
+    }
+    if changed_places(&one.sentences, &other.sentences) || transposed(&one.surface, &other.surface) {
         return Some(Difference::Contrary);
     }
     for (left, right) in [(&one.all, &other.all), (&one.content, &other.content)] {
@@ -187,14 +189,125 @@ fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
             }
         }
     }
+    if let Some(difference) = other_function(one, other) {
+        return Some(difference);
+    }
     if has_own_name(one, other) && has_own_name(other, one) || put_in_place(one, other) {
         return Some(Difference::Other);
     }
     None
 }
 
+/// Whether one text negates what the other does not.
+fn other_negation(one: &Reading, other: &Reading) -> Option<Difference> {
+    let strong = |clauses: &[Clause]| clauses.iter().any(|clause| clause.negation == Negation::Strong);
+    let parts = |reading: &Reading| {
+        let (title, content) = reading.clauses.split_at(reading.title_clauses);
+        (strong(title), strong(content))
+    };
+    let ((one_title, one_content), (other_title, other_content)) = (parts(one), parts(other));
+    let as_a_whole = (one_title || one_content) != (other_title || other_content)
+        // What a title alone denies, other titles for the same content need not.
+        && (one_content || other_content || Overlap::new(&one.title, &other.title).jaccard() >= SAME_TITLE);
+    let nearly =
+        |least| turned_round(&one.clauses, &other.clauses, least) || turned_round(&other.clauses, &one.clauses, least);
+    if !as_a_whole && !nearly(0.0) {
+        return None;
+    }
+    let in_order = in_order(&one.surface, &other.surface);
+    // `fails if not A` and `A first, otherwise it fails` are one lesson.
+    let long = one.surface.len().min(other.surface.len()) >= WORDS_OF_A_LESSON;
+    if long && in_order < LOOSELY_WORDED && has_hinge(one) && has_hinge(other) {
+        return None;
+    }
+    // Only of what is otherwise nearly the same one is wrong by now.
+    let is_contrary = in_order >= WORD_FOR_WORD || nearly(NEARLY_SAME_CLAUSE);
+    Some(if is_contrary {
+        Difference::Contrary
+    } else {
+        Difference::Other
+    })
+}
+
+/// Whether a text ties what happens to a condition.
+fn has_hinge(reading: &Reading) -> bool {
+    reading.guards.iter().any(|guard| Some(guard.class) == *HINGE)
+}
+
+/// The first difference in function words that carry meaning. The nearer two texts are word for word, the more such a
+/// word means: somebody who says the same in other words chooses other function words, too.
+fn other_function(one: &Reading, other: &Reading) -> Option<Difference> {
+    let in_content = in_order(&one.surface, &other.surface);
+    let in_title = in_order(&one.title_surface, &other.title_surface);
+    if in_title >= NEARLY_WORD_FOR_WORD && exclusive(&one.title_guards, &other.title_guards) {
+        return Some(Difference::Other);
+    }
+    if in_content < MUCH_ALIKE {
+        return None;
+    }
+    if exclusive(&one.guards, &other.guards) {
+        return Some(Difference::Other);
+    }
+    let word_for_word = in_content >= WORD_FOR_WORD_BUT_ONE;
+    stands_alone(one, other, word_for_word).or_else(|| stands_alone(other, one, word_for_word))
+}
+
+/// Whether each text has a member of a class that the other has not.
+fn exclusive(one: &[Guard], other: &[Guard]) -> bool {
+    let lacks = |guards: &[Guard], guard: &Guard| {
+        !guards
+            .iter()
+            .any(|known| known.class == guard.class && known.member == guard.member)
+    };
+    one.iter()
+        .filter(|guard| lacks(other, guard))
+        .any(|own| other.iter().any(|like| like.class == own.class && lacks(one, like)))
+}
+
+/// What one text has of a class that the other has nothing of, where that counts.
+fn stands_alone(one: &Reading, other: &Reading, word_for_word: bool) -> Option<Difference> {
+    let negates = |class| Some(class) == *DENIAL || Some(class) == *ABSENCE || Some(class) == *OUTCOME;
+    let tally = |reading: &Reading| {
+        let content = &reading.clauses[reading.title_clauses..];
+        let negated = content.iter().filter(|clause| clause.negation > Negation::None);
+        let guards = reading.guards.iter();
+        negated.count()
+            + guards
+                .filter(|guard| negates(guard.class) && guard.alone == Alone::Much)
+                .count()
+    };
+    let other_negates = tally(other) >= tally(one);
+    for guard in &one.guards {
+        let counts = guard.alone == Alone::Much || guard.alone == Alone::Something && word_for_word;
+        let has = |like: &Guard| like.class == guard.class && like.member == guard.member;
+        let said = match guard.meaning {
+            Some(Meaning::Word(word)) => other.content.has(Term::Word(word)),
+            _ => false,
+        };
+        let tied = !word_for_word && has_hinge(one) && has_hinge(other);
+        if !counts || said || tied || other.guards.iter().any(has) || negates(guard.class) && other_negates {
+            continue;
+        }
+        // A clause that says more is no other statement.
+        let Some(clause) = one.clauses.get(guard.clause) else {
+            continue;
+        };
+        let sum = |terms: &mut dyn Iterator<Item = &Term>| terms.map(|term| weight(*term)).sum::<f32>();
+        let all = sum(&mut clause.terms.iter());
+        let known = sum(&mut clause.terms.iter().filter(|term| other.all.has(**term)));
+        if known >= all * COVERED && !clause.is_reason {
+            return Some(if negates(guard.class) {
+                Difference::Contrary
+            } else {
+                Difference::Other
+            });
+        }
+    }
+    None
+}
+
 /// Whether a clause of one text is negated and its like in the other is not.
-fn turned_round(one: &[Clause], other: &[Clause]) -> bool {
+fn turned_round(one: &[Clause], other: &[Clause], at_least: f32) -> bool {
     one.iter().any(|clause| {
         let least = match clause.negation {
             Negation::None => return false,
@@ -203,7 +316,7 @@ fn turned_round(one: &[Clause], other: &[Clause]) -> bool {
         };
         let likes = other.iter().map(|like| (likeness(clause, like), like));
         let nearest = likes.max_by(|first, second| first.0.total_cmp(&second.0));
-        nearest.is_some_and(|(likeness, like)| likeness >= least && like.negation < clause.negation)
+        nearest.is_some_and(|(likeness, like)| likeness >= least.max(at_least) && like.negation < clause.negation)
     })
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Kind, Memory, NewMemory};
 use super::index::{by_worth, index};
 use super::likeness::Verdict;
-use super::normal::exact_digest;
+use super::normal::{exact_digest, numbers};
 use super::reading::Reading;
 use super::sketch::Sketch;
 use super::tidy::slug;
@@ -37,8 +37,6 @@ const FULL_FILE: usize = 32 * 1024;
 const MOST_SIMILAR: usize = 5;
 /// How many memories to evict are proposed.
 const CANDIDATES: usize = 10;
-/// How much of a new text must be in a memory already for it to say nothing new.
-const SAYS_NOTHING_NEW: f32 = 0.97;
 /// From which score on exact forms are compared: equal forms have nearly equal words.
 const MAY_BE_EXACT: f32 = 0.4;
 /// A file that was written so short a time ago can be replaced by another one of the same size and time.
@@ -145,6 +143,9 @@ pub struct Recorded {
     pub similar: Vec<Similar>,
     /// What says the contrary, most alike first.
     pub contrary: Vec<Similar>,
+    /// Whether it is a duplicate but for its numbers, of which those that were kept already stay.
+    #[serde(default)]
+    pub other_numbers: bool,
 }
 
 /// A recording that is decided and not carried out.
@@ -322,6 +323,8 @@ impl Memories<'_> {
             .filter(|index| self.kept[*index].memory.superseded_by.is_none())
             .collect();
         let (action, target) = match (found.exact, found.similar.first(), on_similar) {
+            // Both are wanted, and both are not the same.
+            (Some(_), _, OnSimilar::New) if found.other_numbers => (Action::Created, None),
             (Some(exact), ..) => (Action::Duplicate, Some(exact)),
             (None, Some(_), OnSimilar::Ask) => {
                 return Err(Refused::SimilarExists {
@@ -341,7 +344,8 @@ impl Memories<'_> {
                     memory.supersedes.push(id.clone());
                 }
             }
-            if action == Action::Merged && self.says_something_new(target, &new) {
+            // Also when it seems to say nothing new: what one word more means only a reader can tell.
+            if action == Action::Merged {
                 memory.append(&new, now);
             }
             memory.sha256 = digest_of(&memory);
@@ -359,6 +363,7 @@ impl Memories<'_> {
             hits: memory.hits,
             similar: self.shown(&found.similar),
             contrary: self.shown(&found.contrary),
+            other_numbers: action == Action::Duplicate && found.other_numbers,
         };
         let superseded = replaces
             .iter()
@@ -594,6 +599,7 @@ impl Memories<'_> {
         let reading = Reading::new(&new.title, &new.content);
         let digest = exact_digest(&new.title, &new.content);
         let sketch = Sketch::new([new.title.as_str(), new.content.as_str()]);
+        let own_numbers = numbers_of(&new.title, &new.content);
         let mut found = Found::default();
         for (index, kept) in self.kept.iter().enumerate() {
             let is_out = kept.memory.superseded_by.is_some() || replaced.contains(&index);
@@ -607,15 +613,20 @@ impl Memories<'_> {
             }) else {
                 continue;
             };
-            let texts = || kept.memory.texts();
-            if found.exact.is_none()
-                && best.score >= MAY_BE_EXACT
-                && texts()
+            if best.score >= MAY_BE_EXACT && (found.exact.is_none() || found.other_numbers) {
+                let texts = kept.memory.texts();
+                let mut exact = texts
                     .iter()
-                    .any(|(title, content)| exact_digest(title, content) == digest)
-            {
-                found.exact = Some(index);
-                continue;
+                    .filter(|(title, content)| exact_digest(title, content) == digest)
+                    .peekable();
+                if exact.peek().is_some() {
+                    let other_numbers = !exact.any(|(title, content)| numbers_of(title, content) == own_numbers);
+                    // Of two the one with the same numbers.
+                    if found.exact.is_none() || !other_numbers {
+                        (found.exact, found.other_numbers) = (Some(index), other_numbers);
+                        continue;
+                    }
+                }
             }
             match best.verdict {
                 Verdict::Same => found.similar.push((index, best.score)),
@@ -644,14 +655,6 @@ impl Memories<'_> {
 
     fn has_room(&self, index: usize, new: &NewMemory) -> bool {
         self.kept[index].memory.content.len() + new.content.len() <= FULL_FILE
-    }
-
-    fn says_something_new(&self, index: usize, new: &NewMemory) -> bool {
-        let reading = Reading::new("", &new.content);
-        !self.kept[index]
-            .readings()
-            .iter()
-            .any(|known| known.covers(&reading) >= SAYS_NOTHING_NEW)
     }
 
     /// The id and the file of a new memory. The same text had them before when it is history by now.
@@ -710,6 +713,8 @@ impl Memories<'_> {
 #[derive(Debug, Default)]
 struct Found {
     exact: Option<usize>,
+    /// Whether that one has other numbers.
+    other_numbers: bool,
     similar: Vec<(usize, f32)>,
     contrary: Vec<(usize, f32)>,
 }
@@ -748,6 +753,10 @@ fn digest_of(memory: &Memory) -> String {
     let texts = memory.texts();
     let (title, content) = texts.first().copied().unwrap_or_default();
     exact_digest(title, content)
+}
+
+fn numbers_of(title: &str, content: &str) -> Vec<String> {
+    numbers(&format!("{title}\n{content}"))
 }
 
 fn below(dir: &RelPath, name: &str) -> Result<RelPath, StoreError> {

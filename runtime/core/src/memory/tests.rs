@@ -163,13 +163,14 @@ fn a_new_memory_has_a_file_and_a_line_in_the_index() {
 fn the_same_text_again_is_counted_whatever_its_numbers_and_its_kind() {
     let place = place();
     let first = place.record(new("Build time", "The build took 31 s.")).unwrap();
-    for on_similar in [OnSimilar::Ask, OnSimilar::New, OnSimilar::Merge] {
+    for on_similar in [OnSimilar::Ask, OnSimilar::Merge, OnSimilar::Ask] {
         let mut again = new("build TIME", "the build took 4.5 s");
         again.kind = Kind::Lesson;
         again.importance = 5;
         again.tags = vec!["ci".into()];
         let recorded = place.record_at(again, on_similar, days(1)).unwrap();
         assert_eq!((recorded.action, &recorded.path), (Action::Duplicate, &first.path));
+        assert!(recorded.other_numbers);
     }
     let text = place.text(&first);
     assert!(
@@ -186,6 +187,29 @@ fn the_same_text_again_is_counted_whatever_its_numbers_and_its_kind() {
         .record_at(new("Build time", "The build took 31 s."), OnSimilar::Ask, days(-5))
         .unwrap();
     assert!(place.text(&first).contains("updated: \"2026-12-01"));
+}
+
+#[test]
+fn what_has_other_numbers_can_be_kept_beside_or_replace() {
+    let place = place();
+    let text = |seconds: u32| new("Timeout", &format!("The gateway times out after {seconds} s."));
+    let first = place.record(text(30)).unwrap();
+    let same = place.record_at(text(30), OnSimilar::New, days(1)).unwrap();
+    assert_eq!((same.action, same.other_numbers), (Action::Duplicate, false));
+    let beside = place.record_at(text(60), OnSimilar::New, days(1)).unwrap();
+    assert_eq!((beside.action, beside.other_numbers), (Action::Created, false));
+    // Each is found by its own numbers.
+    for (seconds, kept) in [(30, &first), (60, &beside)] {
+        let again = place.record(text(seconds)).unwrap();
+        assert_eq!(
+            (again.action, &again.id, again.other_numbers),
+            (Action::Duplicate, &kept.id, false)
+        );
+    }
+    let mut next = text(90);
+    next.supersedes = vec![first.id.clone(), beside.id.clone()];
+    let next = place.record(next).unwrap();
+    assert_eq!((next.action, place.live()), (Action::Created, vec![next.id.clone()]));
 }
 
 #[test]
@@ -234,10 +258,10 @@ fn what_is_similar_is_asked_about_kept_or_merged() {
         (1, &first.id, true)
     );
     assert_eq!(place.text(&first), before);
-    // It says nothing new: it is counted.
+    // Even when it seems to say nothing new, what it says is kept.
     let merged = place.record_at(like(), OnSimilar::Merge, days(1)).unwrap();
     assert_eq!((merged.action, merged.hits, &merged.id), (Action::Merged, 2, &first.id));
-    assert!(!place.text(&first).contains("\n## "));
+    assert!(place.text(&first).contains("\n## 2026-12-01T"));
     let more = new(
         "Shared test database",
         "Running two test suites simultaneously overwrites each other's rows, so run them sequentially. Ask ops for a second server.",
@@ -249,7 +273,7 @@ fn what_is_similar_is_asked_about_kept_or_merged() {
         "{text}"
     );
     assert!(
-        text.contains("one after the other.\n\n## 2026-12-02T10:15:00.123Z · Shared test database\n\nRunning two"),
+        text.contains("\n\n## 2026-12-02T10:15:00.123Z · Shared test database\n\nRunning two"),
         "{text}"
     );
     // What was merged is known word for word, and so is what was there before.
@@ -259,7 +283,11 @@ fn what_is_similar_is_asked_about_kept_or_merged() {
         "Two test runs at the same time overwrite each other's rows; run them one after the other.",
     );
     assert_eq!(place.record(own).unwrap().action, Action::Duplicate);
-    let beside = place.record_at(like(), OnSimilar::New, days(3)).unwrap();
+    let other = new(
+        "A shared test database",
+        "Test runs at the same time overwrite each other's rows; so run them one after the other.",
+    );
+    let beside = place.record_at(other, OnSimilar::New, days(3)).unwrap();
     assert_eq!((beside.action, beside.similar.len()), (Action::Created, 1));
     assert_eq!(place.live().len(), 2);
 }

@@ -232,7 +232,10 @@ fn refusal(refused: Refused) -> Refusal<Failure> {
     }
 }
 
-fn answer(recorded: &Recorded, warnings: Option<Vec<String>>) -> Output {
+fn answer(recorded: &Recorded, mut warnings: Option<Vec<String>>) -> Output {
+    if recorded.other_numbers {
+        warnings.get_or_insert_default().insert(0, other_numbers(&recorded.id));
+    }
     Output {
         id: recorded.id.clone(),
         path: recorded.path.to_string().into(),
@@ -281,6 +284,13 @@ fn shown(similar: &Similar) -> SimilarMemory {
         score: similar.score,
         path: similar.path.clone().into(),
     }
+}
+
+fn other_numbers(id: &str) -> String {
+    format!(
+        "only its numbers differ from those of `{id}`, which stays as it is; record it with `supersedes: [\"{id}\"]` to \
+        replace what is kept, or with `on_similar: \"new\"` to keep both"
+    )
 }
 
 fn warnings(troubles: &[Trouble]) -> Option<Vec<String>> {
