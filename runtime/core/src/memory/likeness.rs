@@ -15,12 +15,14 @@
 
 use std::sync::LazyLock;
 
-use super::guard::{ABSENCE, Alone, DENIAL, Guard, HINGE, OUTCOME};
+use super::guard::{ABSENCE, Alone, Class, DENIAL, Guard, HINGE, OUTCOME};
 use super::lexicon::{LEXICON, Meaning};
 use super::reading::{Bag, Clause, Item, Negation, Pivot, Reading, Seen, Side, Term, hash_of_word, weight};
 
 /// Of the weight of both, how much must be in common.
-const ENOUGH: f32 = 0.55;
+const ENOUGH: f32 = 0.58;
+/// The same for the one of the two, content and all, in which less is in common.
+const ENOUGH_OF_THE_OTHER: f32 = 0.5;
 /// How much of the shorter one must be in common when the longer one says more.
 const CONTAINED: f32 = 0.9;
 /// What the shorter one must weigh for that: of a few words too many texts have all.
@@ -50,9 +52,13 @@ const NEARLY_SAME_CLAUSE: f32 = 0.75;
 const SAME_TITLE: f32 = 0.5;
 /// Up to which likeness of the plain words a condition can be put the other way round.
 const LOOSELY_WORDED: f32 = 0.62;
+/// The most words in a row that change places as one thing.
+const LONGEST_BLOCK: usize = 4;
 /// So many words a text has at least that tells of a condition and of what follows.
 const WORDS_OF_A_LESSON: usize = 8;
-/// From which likeness of the plain words on function words count.
+/// From which likeness of the plain words on function words count that exclude each other or that deny.
+const SOMEWHAT_ALIKE: f32 = 0.35;
+/// The same for others that only one text has.
 const MUCH_ALIKE: f32 = 0.5;
 /// From which one on even those that are often left out.
 const WORD_FOR_WORD_BUT_ONE: f32 = 0.72;
@@ -88,6 +94,14 @@ pub struct Likeness {
     pub verdict: Verdict,
 }
 
+/// How near two texts are word for word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Near {
+    Somewhat,
+    MuchAlike,
+    WordForWord,
+}
+
 /// A difference that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Difference {
@@ -102,7 +116,12 @@ impl Reading {
         let all = Overlap::new(&self.all, &other.all);
         let content = Overlap::new(&self.content, &other.content);
         let score = all.jaccard();
-        let alike = score >= ENOUGH && content.jaccard() >= ENOUGH
+        let (more, less) = if score > content.jaccard() {
+            (score, content.jaccard())
+        } else {
+            (content.jaccard(), score)
+        };
+        let alike = more >= ENOUGH && less >= ENOUGH_OF_THE_OTHER
             || all.contained() >= CONTAINED
                 && content.contained() >= CONTAINED
                 && (content.smaller >= WEIGHTY && score >= ENOUGH_WHEN_CONTAINED || content.smaller >= WEIGHTY_ALONE);
@@ -172,7 +191,10 @@ fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
     if let Some(difference) = other_negation(one, other) {
         return Some(difference);
     }
-    if changed_places(&one.sentences, &other.sentences) || transposed(&one.surface, &other.surface) {
+    if changed_places(&one.sentences, &other.sentences)
+        || transposed(&one.surface, &other.surface)
+        || blocks_transposed(&one.surface, &other.surface)
+    {
         return Some(Difference::Contrary);
     }
     for (left, right) in [(&one.all, &other.all), (&one.content, &other.content)] {
@@ -216,6 +238,10 @@ fn other_negation(one: &Reading, other: &Reading) -> Option<Difference> {
     }
     let in_order = in_order(&one.surface, &other.surface);
     // `fails if not A` and `A first, otherwise it fails` are one lesson.
+    // `has no index`, `lacks an index`, `the index is missing`.
+    if in_order < LOOSELY_WORDED && (tells_absence(one) != tells_absence(other)) && one_content != other_content {
+        return None;
+    }
     let long = one.surface.len().min(other.surface.len()) >= WORDS_OF_A_LESSON;
     if long && in_order < LOOSELY_WORDED && has_hinge(one) && has_hinge(other) {
         return None;
@@ -242,14 +268,18 @@ fn other_function(one: &Reading, other: &Reading) -> Option<Difference> {
     if in_title >= NEARLY_WORD_FOR_WORD && exclusive(&one.title_guards, &other.title_guards) {
         return Some(Difference::Other);
     }
-    if in_content < MUCH_ALIKE {
+    if in_content < SOMEWHAT_ALIKE {
         return None;
     }
     if exclusive(&one.guards, &other.guards) {
         return Some(Difference::Other);
     }
-    let word_for_word = in_content >= WORD_FOR_WORD_BUT_ONE;
-    stands_alone(one, other, word_for_word).or_else(|| stands_alone(other, one, word_for_word))
+    let near = match in_content {
+        near if near >= WORD_FOR_WORD_BUT_ONE => Near::WordForWord,
+        near if near >= MUCH_ALIKE => Near::MuchAlike,
+        _ => Near::Somewhat,
+    };
+    stands_alone(one, other, near).or_else(|| stands_alone(other, one, near))
 }
 
 /// Whether each text has a member of a class that the other has not.
@@ -264,27 +294,40 @@ fn exclusive(one: &[Guard], other: &[Guard]) -> bool {
         .any(|own| other.iter().any(|like| like.class == own.class && lacks(one, like)))
 }
 
+/// Whether members of a class can be said with a negation.
+fn negates(class: Class) -> bool {
+    [*DENIAL, *ABSENCE, *OUTCOME].contains(&Some(class))
+}
+
+/// How often a content negates, in whatever clothes.
+fn times_negated(reading: &Reading) -> usize {
+    let content = &reading.clauses[reading.title_clauses..];
+    let negated = content.iter().filter(|clause| clause.negation > Negation::None);
+    let guards = reading.guards.iter();
+    let guards = guards.filter(|guard| negates(guard.class) && guard.alone == Alone::Much);
+    negated.count() + guards.count()
+}
+
+/// Whether a text says of something that it is not there.
+fn tells_absence(reading: &Reading) -> bool {
+    reading.guards.iter().any(|guard| Some(guard.class) == *ABSENCE)
+}
+
 /// What one text has of a class that the other has nothing of, where that counts.
-fn stands_alone(one: &Reading, other: &Reading, word_for_word: bool) -> Option<Difference> {
-    let negates = |class| Some(class) == *DENIAL || Some(class) == *ABSENCE || Some(class) == *OUTCOME;
-    let tally = |reading: &Reading| {
-        let content = &reading.clauses[reading.title_clauses..];
-        let negated = content.iter().filter(|clause| clause.negation > Negation::None);
-        let guards = reading.guards.iter();
-        negated.count()
-            + guards
-                .filter(|guard| negates(guard.class) && guard.alone == Alone::Much)
-                .count()
-    };
-    let other_negates = tally(other) >= tally(one);
+fn stands_alone(one: &Reading, other: &Reading, near: Near) -> Option<Difference> {
+    let other_negates = times_negated(other) >= times_negated(one);
     for guard in &one.guards {
-        let counts = guard.alone == Alone::Much || guard.alone == Alone::Something && word_for_word;
+        let counts = match near {
+            Near::WordForWord => guard.alone > Alone::Nothing,
+            Near::MuchAlike => guard.alone == Alone::Much,
+            Near::Somewhat => guard.alone == Alone::Much && negates(guard.class),
+        };
         let has = |like: &Guard| like.class == guard.class && like.member == guard.member;
         let said = match guard.meaning {
             Some(Meaning::Word(word)) => other.content.has(Term::Word(word)),
             _ => false,
         };
-        let tied = !word_for_word && has_hinge(one) && has_hinge(other);
+        let tied = near != Near::WordForWord && has_hinge(one) && has_hinge(other);
         if !counts || said || tied || other.guards.iter().any(has) || negates(guard.class) && other_negates {
             continue;
         }
@@ -293,8 +336,11 @@ fn stands_alone(one: &Reading, other: &Reading, word_for_word: bool) -> Option<D
             continue;
         };
         let sum = |terms: &mut dyn Iterator<Item = &Term>| terms.map(|term| weight(*term)).sum::<f32>();
-        let all = sum(&mut clause.terms.iter());
-        let known = sum(&mut clause.terms.iter().filter(|term| other.all.has(**term)));
+        let itself =
+            |term: &Term| matches!((term, guard.meaning), (Term::Word(word), Some(Meaning::Word(own))) if *word == own);
+        let rest = || clause.terms.iter().filter(|term| !itself(term));
+        let all = sum(&mut rest());
+        let known = sum(&mut rest().filter(|term| other.all.has(**term)));
         if known >= all * COVERED && !clause.is_reason {
             return Some(if negates(guard.class) {
                 Difference::Contrary
@@ -329,6 +375,35 @@ fn transposed(one: &[Seen], other: &[Seen]) -> bool {
     one[first].word == other[second].word
         && one[second].word == other[first].word
         && !between.iter().all(|seen| CONJUNCTIONS.contains(&seen.word))
+}
+
+/// The same for a few words in a row on each side: `user settings` and `system settings` around `override`.
+fn blocks_transposed(one: &[Seen], other: &[Seen]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let same = |at: &usize| one[*at].word == other[*at].word;
+    let start = (0..one.len()).take_while(same).count();
+    let end = one.len() - (start..one.len()).rev().take_while(same).count();
+    let (one, other) = (&one[start..end], &other[start..end]);
+    let equal =
+        |left: &[Seen], right: &[Seen]| left.iter().map(|seen| seen.word).eq(right.iter().map(|seen| seen.word));
+    let says = |block: &[Seen]| block.iter().any(|seen| seen.term.is_some());
+    let longest = LONGEST_BLOCK.min(one.len());
+    (1..=longest).any(|first| {
+        (1..=longest).any(|last| {
+            let Some(length) = one.len().checked_sub(first + last).filter(|length| *length > 0) else {
+                return false;
+            };
+            let between = &one[first..first + length];
+            says(&one[..first])
+                && says(&one[first + length..])
+                && equal(&one[..first], &other[last + length..])
+                && equal(between, &other[last..last + length])
+                && equal(&one[first + length..], &other[..last])
+                && !between.iter().any(|seen| CONJUNCTIONS.contains(&seen.word))
+        })
+    })
 }
 
 /// Whether two texts differ in a few words alone, of which one at least means something else.

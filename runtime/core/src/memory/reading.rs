@@ -107,7 +107,7 @@ pub(super) fn weight(term: Term) -> f32 {
         Term::Word(word) if LEXICON.is_light(word) => 0.4,
         Term::Pair(..) => 0.5,
         Term::Word(_) | Term::Other(_) => 1.0,
-        Term::Name(_) => 1.5,
+        Term::Name(_) => 2.0,
     }
 }
 
