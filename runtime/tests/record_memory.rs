@@ -277,6 +277,21 @@ fn secrets_are_refused_with_their_place_and_nothing_is_written() {
     for (field, input) in [
         ("content", fact("How to deploy", &format!("部署时用 {token} 登录。"))),
         ("title", fact(&format!("Use {token}"), "It works for all repositories.")),
+        // What a terminal would obey is left out when it is written, and then the two halves are one.
+        (
+            "content",
+            fact(
+                "How to deploy",
+                &format!("部署时用 {}\u{1B}[0m{} 登录。", &token[..9], &token[9..]),
+            ),
+        ),
+        (
+            "evidence[0].path",
+            with(
+                fact("How to deploy", "Log in with the token."),
+                &json!({"evidence": [{"path": format!("keys/{token}.txt"), "line_start": 1}]}),
+            ),
+        ),
         (
             "tags[1]",
             with(
