@@ -456,12 +456,22 @@ impl Memories<'_> {
                         }
                     },
                 };
-                if let Some(other) = ids.insert(kept.memory.id.clone(), path.clone()) {
-                    let problem = format!("it has the id of {other}; give it another one or remove one of them");
-                    self.trouble(path.to_string(), &problem);
-                    ids.insert(kept.memory.id.clone(), other);
-                    continue;
+                if let Some(other) = ids.get(&kept.memory.id).cloned() {
+                    // The older one had it first.
+                    let first = self.kept.iter().position(|known| known.path == other);
+                    let first = first.filter(|first| kept.memory.created < self.kept[*first].memory.created);
+                    let (with, out) = if first.is_some() {
+                        (&path, &other)
+                    } else {
+                        (&other, &path)
+                    };
+                    let problem = format!("it has the id of {with}; give it another one or remove one of them");
+                    self.trouble(out.to_string(), &problem);
+                    let Some(first) = first else { continue };
+                    self.kept.remove(first);
+                    next.remove(&other);
                 }
+                ids.insert(kept.memory.id.clone(), path.clone());
                 next.insert(path, Arc::clone(&kept));
                 self.kept.push(kept);
             }
@@ -490,11 +500,10 @@ impl Memories<'_> {
             for id in &kept.memory.supersedes {
                 let Some(index) = by_id.get(id.as_str()) else { continue };
                 let old = &self.kept[*index].memory;
-                // A circle, which only a person can make, would leave nothing live.
-                let circle = kept.memory.superseded_by.is_some()
-                    || old.supersedes.contains(&kept.memory.id)
-                    || old.id == kept.memory.id;
-                if old.superseded_by.is_none() && !circle {
+                // A circle, which only a person can make, would leave nothing live: its newest stays.
+                let circle = self.reaches(&by_id, *index, &kept.memory.id)
+                    && !self.in_circle(&by_id, *index).any(|other| newer(&other.memory, old));
+                if old.superseded_by.is_none() && kept.memory.superseded_by.is_none() && !circle {
                     marks.entry(*index).or_insert_with(|| kept.memory.id.clone());
                 }
             }
@@ -503,6 +512,35 @@ impl Memories<'_> {
             self.mark(store, index, &by)?;
         }
         Ok(())
+    }
+
+    /// Whether a memory says that it replaced the one with this id, or one that did.
+    fn reaches(&self, by_id: &BTreeMap<&str, usize>, from: usize, id: &str) -> bool {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+        while let Some(index) = left.pop() {
+            if !seen.insert(index) {
+                continue;
+            }
+            let replaced = &self.kept[index].memory.supersedes;
+            if replaced.iter().any(|replaced| replaced == id) {
+                return true;
+            }
+            left.extend(replaced.iter().filter_map(|id| by_id.get(id.as_str())));
+        }
+        false
+    }
+
+    /// The memories that are in a circle with this one.
+    fn in_circle<'a>(&'a self, by_id: &'a BTreeMap<&str, usize>, index: usize) -> impl Iterator<Item = &'a Arc<Kept>> {
+        let id = self.kept[index].memory.id.as_str();
+        let others = self.kept.iter().enumerate();
+        others
+            .filter(move |(other, kept)| {
+                !kept.memory.supersedes.is_empty()
+                    && self.reaches(by_id, *other, id)
+                    && self.reaches(by_id, index, &kept.memory.id)
+            })
+            .map(|(_, kept)| kept)
     }
 
     fn mark(&mut self, store: &Store, index: usize, by: &str) -> Result<(), StoreError> {
@@ -613,8 +651,12 @@ impl Memories<'_> {
             }) else {
                 continue;
             };
-            if best.score >= MAY_BE_EXACT && (found.exact.is_none() || found.other_numbers) {
-                let texts = kept.memory.texts();
+            let texts = kept.memory.texts();
+            // Also as a whole: with what was merged into it, or when its own text has a line that looks like a merge's.
+            let whole = (texts.len() > 1).then_some((kept.memory.title.as_str(), kept.memory.content.as_str()));
+            let parts = texts.into_iter().filter(|_| best.score >= MAY_BE_EXACT);
+            let texts: Vec<_> = parts.chain(whole).collect();
+            if !texts.is_empty() && (found.exact.is_none() || found.other_numbers) {
                 let mut exact = texts
                     .iter()
                     .filter(|(title, content)| exact_digest(title, content) == digest)
@@ -746,6 +788,11 @@ fn read_one(
         sketch: OnceLock::new(),
         readings: OnceLock::new(),
     }))
+}
+
+/// Whether a memory is newer than another one, in an order that has no two alike.
+fn newer(one: &Memory, other: &Memory) -> bool {
+    (one.updated, one.created, &one.id) > (other.updated, other.created, &other.id)
 }
 
 /// The digest of a memory's own text, without what was merged into it.

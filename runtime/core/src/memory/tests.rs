@@ -213,6 +213,72 @@ fn what_has_other_numbers_can_be_kept_beside_or_replace() {
 }
 
 #[test]
+fn a_line_like_that_of_a_merge_hides_no_duplicate() {
+    let place = place();
+    let text = "Ask ops for a second server.\n\n## 2026-11-30T10:15:00.123Z · x\n\nThey answer on Mondays.";
+    let first = place.record(new("Second server", text)).unwrap();
+    let again = place.record(new("Second server", text)).unwrap();
+    assert_eq!((again.action, &again.id), (Action::Duplicate, &first.id));
+    // Nor does what was merged hide that the whole is recorded again.
+    let more = new(
+        "A second server",
+        "Ask ops on Mondays for a second server; they answer on Mondays.",
+    );
+    place.record_at(more, OnSimilar::Merge, days(1)).unwrap();
+    let live = place.live();
+    let file = place.text(&first);
+    let whole = file.split("\n---\n").nth(1).unwrap().trim();
+    let again = place.record(new("Second server", whole)).unwrap();
+    assert_eq!((again.action, place.live()), (Action::Duplicate, live));
+}
+
+#[test]
+fn of_a_circle_the_newest_stays_live() {
+    for length in [2, 3, 5] {
+        let place = place();
+        let ids: Vec<Recorded> = (0..length)
+            .map(|number| {
+                place
+                    .record_at(distinct(number), OnSimilar::New, days(number.try_into().unwrap()))
+                    .unwrap()
+            })
+            .collect();
+        for (number, recorded) in ids.iter().enumerate() {
+            let replaced = &ids[(number + 1) % length].id;
+            let text = place
+                .text(recorded)
+                .replace("supersedes: []", &format!("supersedes: [{replaced}]"));
+            std::fs::write(place.file(recorded), text).unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(place.live(), [ids[length - 1].id.as_str()], "{length}");
+        }
+    }
+}
+
+#[test]
+fn of_two_files_with_one_id_the_older_is_read() {
+    for older in [0, 1] {
+        let place = place();
+        let days_of = |number: usize| days(i64::from(number != older));
+        let kept: Vec<Recorded> = (0..2)
+            .map(|number| {
+                place
+                    .record_at(distinct(number), OnSimilar::New, days_of(number))
+                    .unwrap()
+            })
+            .collect();
+        let text = place.text(&kept[1]).replace(&kept[1].id, &kept[0].id);
+        std::fs::write(place.file(&kept[1]), text).unwrap();
+        let shelf = Shelf::new("pm").unwrap();
+        let memories = shelf.open(&place.store).unwrap();
+        let titles: Vec<_> = memories.live().iter().map(|memory| memory.title.clone()).collect();
+        assert_eq!(titles, [distinct(older).title]);
+        assert_eq!(memories.troubles()[0].path, kept[1 - older].path.to_string());
+    }
+}
+
+#[test]
 fn the_contrary_is_kept_beside_it_and_named() {
     let place = place();
     let first = place.record(new("Migrations", "Run the migrations on start.")).unwrap();
