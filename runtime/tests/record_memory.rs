@@ -156,6 +156,27 @@ fn a_memory_is_kept_once_counted_and_told() {
 }
 
 #[test]
+fn other_numbers_are_told_and_can_be_kept_or_put_in_place() {
+    let dir = project();
+    let dir = dir.path();
+    let text = |port: u32| fact("Dev server port", &format!("The dev server listens on port {port}."));
+    let first = record(dir, OK, &text(3000));
+    let id = first["id"].as_str().unwrap();
+    assert_eq!(record(dir, OK, &text(3000)).get("warnings"), None);
+    let again = record(dir, OK, &text(5173));
+    assert_eq!((&again["action"], &again["id"]), (&json!("duplicate"), &json!(id)));
+    let warning = again["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("numbers") && warning.contains(&format!("supersedes: [\"{id}\"]")),
+        "{warning}"
+    );
+    let both = record(dir, OK, &with(text(8080), &json!({"on_similar": "new"})));
+    assert_eq!((&both["action"], both.get("warnings")), (&json!("created"), None));
+    let next = record(dir, OK, &with(text(5173), &json!({"supersedes": [id, both["id"]]})));
+    assert_eq!((&next["action"], index(dir).lines().count()), (&json!("created"), 1));
+}
+
+#[test]
 fn the_agent_decides_about_what_is_similar() {
     let dir = project();
     let dir = dir.path();

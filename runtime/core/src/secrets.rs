@@ -39,9 +39,9 @@ pub fn find_secrets(text: &str) -> Vec<Secret> {
     let searched = narrow.as_deref().unwrap_or(text);
     let mut found: Vec<Secret> = SHAPES.iter().flat_map(|shape| shape.find_all(searched)).collect();
     if narrow.is_some() {
-        found
-            .iter_mut()
-            .for_each(|secret| secret.range = same_characters(searched, &secret.range, text));
+        for secret in &mut found {
+            secret.range = same_characters(searched, &secret.range, text);
+        }
     }
     // Of two at one place the longer one says more; of two equal ones the shape that stands first.
     found.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));

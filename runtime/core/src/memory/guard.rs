@@ -7,7 +7,7 @@
 //! Members of one class exclude each other. A member that begins with `!` also counts when the other text has none of
 //! the class, and with `!!` even when both have fewer words in common.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::lexicon::{self, LEXICON, Meaning};
@@ -46,9 +46,9 @@ pub(super) struct Guard {
 struct Guards {
     names: Vec<&'static str>,
     /// Phrases of words by their first word, longest first.
-    phrases: HashMap<&'static str, Vec<(Vec<&'static str>, Guard)>>,
+    phrases: BTreeMap<&'static str, Vec<(Vec<&'static str>, Guard)>>,
     /// Forms in characters without spaces by their first character, longest first.
-    joined: HashMap<char, Vec<(Vec<char>, Guard)>>,
+    joined: BTreeMap<char, Vec<(Vec<char>, Guard)>>,
 }
 
 /// What denies: a negation of the other text is its like.
@@ -57,6 +57,8 @@ pub(super) static DENIAL: LazyLock<Option<Class>> = LazyLock::new(|| class("deni
 pub(super) static ABSENCE: LazyLock<Option<Class>> = LazyLock::new(|| class("absence"));
 /// What ties a condition to what follows without it.
 pub(super) static HINGE: LazyLock<Option<Class>> = LazyLock::new(|| class("hinge"));
+/// What tells what happens else.
+pub(super) static OTHERWISE: LazyLock<Option<Class>> = LazyLock::new(|| class("otherwise"));
 /// Whether it works.
 pub(super) static OUTCOME: LazyLock<Option<Class>> = LazyLock::new(|| class("outcome"));
 /// How many: number words, too.
@@ -195,7 +197,7 @@ mod tests {
     #[test]
     fn each_form_is_once_in_a_class() {
         assert!(
-            [&DENIAL, &ABSENCE, &OUTCOME, &QUANTITY, &HINGE]
+            [&DENIAL, &ABSENCE, &OUTCOME, &QUANTITY, &HINGE, &OTHERWISE]
                 .iter()
                 .all(|class| class.is_some())
         );

@@ -15,7 +15,7 @@
 
 use std::sync::LazyLock;
 
-use super::guard::{ABSENCE, Alone, Class, DENIAL, Guard, HINGE, OUTCOME};
+use super::guard::{ABSENCE, Alone, Class, DENIAL, Guard, HINGE, OTHERWISE, OUTCOME};
 use super::lexicon::{LEXICON, Meaning};
 use super::reading::{Bag, Clause, Item, Negation, Pivot, Reading, Seen, Side, Term, hash_of_word, weight};
 
@@ -200,7 +200,13 @@ fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
     for (left, right) in [(&one.all, &other.all), (&one.content, &other.content)] {
         for (first, second) in words_apart(left, right) {
             if LEXICON.are_opposite(first, second) {
-                return Some(Difference::Contrary);
+                // Of two texts that are put quite differently nobody can tell which one is wrong.
+                let is_contrary = in_order(&one.surface, &other.surface) >= SOMEWHAT_ALIKE;
+                return Some(if is_contrary {
+                    Difference::Contrary
+                } else {
+                    Difference::Other
+                });
             }
             if LEXICON
                 .families(first)
@@ -244,6 +250,14 @@ fn other_negation(one: &Reading, other: &Reading) -> Option<Difference> {
     }
     let long = one.surface.len().min(other.surface.len()) >= WORDS_OF_A_LESSON;
     if long && in_order < LOOSELY_WORDED && has_hinge(one) && has_hinge(other) {
+        return None;
+    }
+    // `A, otherwise it fails` and `if not A, it fails`, however alike their words.
+    let else_put = |affirms: &Reading, denies: &Reading| {
+        let tells_else = |reading: &Reading| reading.guards.iter().any(|guard| Some(guard.class) == *OTHERWISE);
+        tells_else(affirms) && !tells_else(denies) && has_hinge(denies) && times_negated(denies) > 0
+    };
+    if !one_content && else_put(one, other) || !other_content && else_put(other, one) {
         return None;
     }
     // Only of what is otherwise nearly the same one is wrong by now.
