@@ -52,6 +52,8 @@ const NEARLY_SAME_CLAUSE: f32 = 0.75;
 const SAME_TITLE: f32 = 0.5;
 /// Up to which likeness of the plain words a condition can be put the other way round.
 const LOOSELY_WORDED: f32 = 0.62;
+/// Up to so many words a text is short: there is no room for particles that nobody would write again.
+const SHORT: usize = 8;
 /// The most words in a row that change places as one thing.
 const LONGEST_BLOCK: usize = 4;
 /// So many words a text has at least that tells of a condition and of what follows.
@@ -337,12 +339,13 @@ fn stands_alone(one: &Reading, other: &Reading, near: Near) -> Option<Difference
             Near::Somewhat => guard.alone == Alone::Much && negates(guard.class),
         };
         let has = |like: &Guard| like.class == guard.class && like.member == guard.member;
+        let times = |reading: &Reading| reading.guards.iter().filter(|like| has(like)).count();
         let said = match guard.meaning {
             Some(Meaning::Word(word)) => other.content.has(Term::Word(word)),
             _ => false,
         };
         let tied = near != Near::WordForWord && has_hinge(one) && has_hinge(other);
-        if !counts || said || tied || other.guards.iter().any(has) || negates(guard.class) && other_negates {
+        if !counts || said || tied || times(other) >= times(one) || negates(guard.class) && other_negates {
             continue;
         }
         // A clause that says more is no other statement.
@@ -475,8 +478,13 @@ fn put_in_place(one: &Reading, other: &Reading) -> bool {
     let share = (own[0] + own[1]) / (one.content.weight + other.content.weight);
     let in_content = || {
         let in_order = in_order(&one.surface, &other.surface);
+        let short = one.surface.len().max(other.surface.len()) <= SHORT;
         // One character that the lexicon does not know is most often a particle, unless all the rest is the same.
-        let least = if in_order >= NEARLY_WORD_FOR_WORD { 0.3 } else { 0.5 };
+        let least = if in_order >= NEARLY_WORD_FOR_WORD || short {
+            0.3
+        } else {
+            0.5
+        };
         in_order >= WORD_FOR_WORD && own.iter().all(|own| *own >= least)
     };
     if !own.contains(&0.0) && share >= NEGLIGIBLE && in_content() || replaced(&one.surface, &other.surface) {
