@@ -156,6 +156,27 @@ fn a_memory_is_kept_once_counted_and_told() {
 }
 
 #[test]
+fn other_numbers_are_told_and_can_be_kept_or_put_in_place() {
+    let dir = project();
+    let dir = dir.path();
+    let text = |port: u32| fact("Dev server port", &format!("The dev server listens on port {port}."));
+    let first = record(dir, OK, &text(3000));
+    let id = first["id"].as_str().unwrap();
+    assert_eq!(record(dir, OK, &text(3000)).get("warnings"), None);
+    let again = record(dir, OK, &text(5173));
+    assert_eq!((&again["action"], &again["id"]), (&json!("duplicate"), &json!(id)));
+    let warning = again["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("numbers") && warning.contains(&format!("supersedes: [\"{id}\"]")),
+        "{warning}"
+    );
+    let both = record(dir, OK, &with(text(8080), &json!({"on_similar": "new"})));
+    assert_eq!((&both["action"], both.get("warnings")), (&json!("created"), None));
+    let next = record(dir, OK, &with(text(5173), &json!({"supersedes": [id, both["id"]]})));
+    assert_eq!((&next["action"], index(dir).lines().count()), (&json!("created"), 1));
+}
+
+#[test]
 fn the_agent_decides_about_what_is_similar() {
     let dir = project();
     let dir = dir.path();
@@ -187,7 +208,11 @@ fn the_agent_decides_about_what_is_similar() {
         (&merged["action"], &merged["id"], &merged["hits"]),
         (&json!("merged"), &first["id"], &json!(2))
     );
-    let kept = record(dir, OK, &with(like.clone(), &json!({"on_similar": "new"})));
+    let otherwise_put = fact(
+        "A shared test database",
+        "Test runs at the same time overwrite each other's rows; so run them one after the other.",
+    );
+    let kept = record(dir, OK, &with(otherwise_put, &json!({"on_similar": "new"})));
     assert_eq!(
         (&kept["action"], kept["similar"].as_array().unwrap().len()),
         (&json!("created"), 1)
@@ -273,6 +298,21 @@ fn secrets_are_refused_with_their_place_and_nothing_is_written() {
     for (field, input) in [
         ("content", fact("How to deploy", &format!("部署时用 {token} 登录。"))),
         ("title", fact(&format!("Use {token}"), "It works for all repositories.")),
+        // What a terminal would obey is left out when it is written, and then the two halves are one.
+        (
+            "content",
+            fact(
+                "How to deploy",
+                &format!("部署时用 {}\u{1B}[0m{} 登录。", &token[..9], &token[9..]),
+            ),
+        ),
+        (
+            "evidence[0].path",
+            with(
+                fact("How to deploy", "Log in with the token."),
+                &json!({"evidence": [{"path": format!("keys/{token}.txt"), "line_start": 1}]}),
+            ),
+        ),
         (
             "tags[1]",
             with(

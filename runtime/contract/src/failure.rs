@@ -130,7 +130,9 @@ impl ExpectedFailure for CommonFailure {
             Self::StateCorrupt { .. } => "Call again: the file starts afresh. The old bytes are in `details.kept_as`.",
             Self::TooLarge { .. } => "Put the large part into a file and refer to it.",
             Self::Quota { candidates, .. } if candidates.is_empty() => "Remove or archive something first.",
-            Self::Quota { .. } => "Make room first: what matters least is in `details.candidates`.",
+            Self::Quota { .. } => {
+                "Make room first: what matters least is in `details.candidates`; with `supersedes` one new text can replace several."
+            }
             Self::IdempotencyConflict { .. } => "Use a new key for new input.",
         })
     }

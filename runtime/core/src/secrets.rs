@@ -35,7 +35,14 @@ pub fn find_secret(text: &str) -> Option<Secret> {
 
 /// The secrets of a text in order, without overlaps. Linear in its length for each shape.
 pub fn find_secrets(text: &str) -> Vec<Secret> {
-    let mut found: Vec<Secret> = SHAPES.iter().flat_map(|shape| shape.find_all(text)).collect();
+    let narrow = narrow(text);
+    let searched = narrow.as_deref().unwrap_or(text);
+    let mut found: Vec<Secret> = SHAPES.iter().flat_map(|shape| shape.find_all(searched)).collect();
+    if narrow.is_some() {
+        for secret in &mut found {
+            secret.range = same_characters(searched, &secret.range, text);
+        }
+    }
     // Of two at one place the longer one says more; of two equal ones the shape that stands first.
     found.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
     let mut end = 0;
@@ -45,6 +52,25 @@ pub fn find_secrets(text: &str) -> Vec<Secret> {
         apart
     });
     found
+}
+
+/// The text with full-width letters, digits and signs as plain ones, character for character; `None` when it has none.
+fn narrow(text: &str) -> Option<String> {
+    let wide = |c: char| matches!(c, '\u{FF01}'..='\u{FF5E}');
+    let plain = |c: char| {
+        let code = if wide(c) { u32::from(c) - 0xFEE0 } else { u32::from(c) };
+        char::from_u32(code).unwrap_or(c)
+    };
+    text.contains(wide).then(|| text.chars().map(plain).collect())
+}
+
+/// The bytes of `to` that its characters have that are at `range` in `from`.
+fn same_characters(from: &str, range: &Range<usize>, to: &str) -> Range<usize> {
+    let at = |bytes: usize| {
+        let characters = from[..bytes].chars().count();
+        to.char_indices().nth(characters).map_or(to.len(), |(at, _)| at)
+    };
+    at(range.start)..at(range.end)
 }
 
 /// What a kind of secret looks like. The group `s` is the secret, else the whole match is.
@@ -63,6 +89,8 @@ enum Judge {
     NoPlaceholder,
     /// A value that no prose would have there.
     Strong,
+    /// Anything but a placeholder, and none that is the user's name again, as examples for a local machine have it.
+    InUrl,
     /// As `Strong`, or a word after `=`, where prose has none.
     Assigned,
 }
@@ -75,8 +103,13 @@ impl Shape {
             let is_secret = match self.judge {
                 Judge::Sure => true,
                 Judge::NoPlaceholder => !is_placeholder(value),
-                Judge::Strong => !is_placeholder(value) && is_strong(value),
-                Judge::Assigned => !is_placeholder(value) && (is_strong(value) || is_odd_word(value)),
+                Judge::InUrl => {
+                    !is_placeholder(value) && !is_of_local_example(&text[..found.start()], value, &text[found.end()..])
+                }
+                Judge::Strong => !is_placeholder(value) && !is_description(value) && is_strong(value),
+                Judge::Assigned => {
+                    !is_placeholder(value) && !is_description(value) && (is_strong(value) || is_odd_word(value))
+                }
             };
             is_secret.then(|| Secret {
                 what: self.what,
@@ -87,10 +120,10 @@ impl Shape {
 }
 
 /// Names that are followed by what must not be told.
-const NAMES: &str = r"(?:pass(?:word|wd|phrase)|pwd|secret(?:[_-]?key)?|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|client[_-]?secret|(?:auth|access|refresh|session|bearer)?[_-]?token)";
+const NAMES: &str = r"(?:pass(?:word|wd|phrase)|pwd|secret(?:[_-]?key(?:[_-]?base)?)?|api[_-]?key|account[_-]?key|shared[_-]?access[_-]?key|(?:encryption|signing|master|storage)[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|client[_-]?secret|(?:db|pg|mysql|redis|root|admin|user|smtp)[_-]?pass|(?:auth|access|refresh|session|bearer)?[_-]?token)";
 
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
-    use Judge::{Assigned, NoPlaceholder, Strong, Sure};
+    use Judge::{Assigned, InUrl, NoPlaceholder, Strong, Sure};
     let shapes: Vec<(&'static str, Judge, String)> = vec![
         (
             "a private key",
@@ -108,6 +141,11 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
         ("a Google API key", NoPlaceholder, r"\bAIza[0-9A-Za-z_-]{35}\b|\bGOCSPX-[A-Za-z0-9_-]{20,}".into()),
         ("a package registry token", NoPlaceholder, r"\bnpm_[A-Za-z0-9]{36}\b|\bpypi-[A-Za-z0-9_-]{50,}|\bdckr_pat_[A-Za-z0-9_-]{20,}".into()),
         ("a Hugging Face token", NoPlaceholder, r"\bhf_[A-Za-z0-9]{30,}".into()),
+        ("an age key", NoPlaceholder, r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}".into()),
+        ("a Google access token", NoPlaceholder, r"\bya29\.[A-Za-z0-9_-]{20,}".into()),
+        ("a DigitalOcean token", NoPlaceholder, r"\bdo[por]_v1_[a-f0-9]{32,}".into()),
+        ("a Shopify token", NoPlaceholder, r"\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{24,}".into()),
+        ("a Telegram bot token", NoPlaceholder, r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b".into()),
         ("a SendGrid key", NoPlaceholder, r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}".into()),
         ("a JSON Web Token", Sure, r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}".into()),
         (
@@ -117,11 +155,15 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
         ),
         ("a bearer token", Strong, r"(?i-u)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{12,})".into()),
         ("a cookie", Strong, r#"(?i)\b(?:set-)?cookie["']?\s*:\s*["']?[\w.-]+=(?P<s>[^\s;"',]{8,})"#.into()),
-        ("a password in a URL", NoPlaceholder, r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#]*:(?P<s>[^\s/@?#]+)@".into()),
-        ("the value of a password or key", Assigned, format!(r#"(?i-u)(?:\b|_){NAMES}["'`]?\s*:?=>?\s*["'`]?(?P<s>[!-~]{{6,}})"#)),
-        ("the value of a password or key", Strong, format!(r#"(?i-u)(?:\b|_){NAMES}["'`]?\s*:\s*["'`]?(?P<s>[!-~]{{6,}})"#)),
-        ("the value of a password or key", Strong, format!(r#"(?i-u)\b{NAMES}\s+(?:is|was|=)\s+["'`]?(?P<s>[!-~]{{6,}})"#)),
-        ("the value of a password or key", Strong, r#"(?:密码|口令|密钥|令牌|秘钥)\s*(?:是|为|[::==])\s*["'`“「]?(?P<s>[!-~]{6,})"#.into()),
+        ("a password in a URL", InUrl, r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#]*:(?P<s>[^\s/@?#]+)@".into()),
+        ("the value of a password or key", Assigned, format!(r#"(?i-u)\b(?:[a-z0-9]+[_-])*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:?=>?\s*["'`]?(?P<s>[!-~]{{6,}})"#)),
+        ("the value of a password or key", Strong, format!(r#"(?i-u)\b(?:[a-z0-9]+[_-])*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:\s*["'`]?(?P<s>[!-~]{{6,}})"#)),
+        ("the value of a password or key", Strong, format!(r#"(?i-u)\b{NAMES}\s+(?:(?:for|of|to|on|in)\s+(?:[!-~]+\s+){{1,4}}?)?(?:is|was|=)\s+(?:now\s+|still\s+)?["'`]?(?P<s>[!-~]{{6,}})"#)),
+        ("the value of a password or key", Strong, r#"(?:密码|口令|密钥|令牌|秘钥)\s*(?:是|为|改为|改成|设为|[:：=＝])?\s*["'`“「]?(?P<s>[!-~]{6,})"#.into()),
+        ("a password on a command line", Assigned, r#"\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]*?\s-p["']?(?P<s>[!-~]{6,})"#.into()),
+        ("a password on a command line", Assigned, r#"\bsshpass\s+-p\s*["']?(?P<s>[!-~]{6,})"#.into()),
+        ("a password on a command line", Assigned, r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[\s=]*["']?[^\s:"']+:(?P<s>[!-~]{6,})"#.into()),
+        ("a password on a command line", Assigned, r#"(?im-u)(?:^|\s)--?(?:password|passwd|token|secret|api-key)\s+["']?(?P<s>[!-~]{6,})"#.into()),
     ];
     let shapes = shapes.into_iter();
     shapes
@@ -186,6 +228,88 @@ fn is_placeholder(value: &str) -> bool {
             .rsplit(['-', '_'])
             .next()
             .is_some_and(|last| last.bytes().all(|byte| matches!(byte, b'x' | b'.')))
+}
+
+/// Whether a password is the user's name or a default, at this machine: `postgres:postgres@localhost`.
+fn is_of_local_example(before: &str, password: &str, after: &str) -> bool {
+    let user = before.trim_end_matches(':').rsplit('/').next().unwrap_or_default();
+    let host = after.trim_start_matches('@');
+    let local = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0", "host.docker.internal"];
+    let default = [
+        "postgres", "root", "admin", "guest", "test", "dev", "user", "mysql", "redis",
+    ];
+    local.iter().any(|name| host.starts_with(name)) && (user == password || default.contains(&password))
+}
+
+/// Whether a value names a way to make or to keep values, or says in what state one is.
+fn is_description(value: &str) -> bool {
+    let value = bare(value).to_ascii_lowercase();
+    let starts = [
+        "argon2", "bcrypt", "scrypt", "pbkdf2", "sha1", "sha2", "sha3", "sha5", "sha-", "md5", "hmac", "base64",
+        "base32", "base58", "rs256", "rs384", "rs512", "hs256", "hs384", "hs512", "es256", "es384", "ps256", "eddsa",
+        "ed25519", "rsa", "aes", "ecdsa", "x25519", "secp256", "chacha20", "blake", "uuid", "jwt", "k8s", "oauth2",
+        "totp", "utf8", "utf-8",
+    ];
+    let states = [
+        "expired",
+        "invalid",
+        "revoked",
+        "rotated",
+        "refreshed",
+        "valid",
+        "disabled",
+        "enabled",
+        "default",
+        "optional",
+        "generated",
+        "encrypted",
+        "hashed",
+        "signed",
+        "stored",
+        "cached",
+        "deprecated",
+        "rejected",
+        "accepted",
+        "present",
+        "absent",
+    ];
+    let limit = [
+        "minlength",
+        "maxlength",
+        "min-length",
+        "max-length",
+        "min_length",
+        "max_length",
+        "length",
+        "min",
+        "max",
+        "ttl",
+    ];
+    // What follows an algorithm is another word or a number, not a salt: `sha256-hashed`, `rsa2048`, `aes-256-gcm`.
+    let is_algorithm = starts.iter().any(|start| value.starts_with(start))
+        && value.len() <= 24
+        && value.split(['-', '_', '/', ':', '.', '+']).all(|part| {
+            let letters = part.trim_matches(|c: char| c.is_ascii_digit());
+            letters.chars().all(|c| c.is_ascii_lowercase()) || starts.iter().any(|start| part.starts_with(start))
+        });
+    let is_path = value.contains('/')
+        && value.split('/').all(|part| {
+            part.len() <= 16
+                && part
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c))
+                && part.chars().filter(char::is_ascii_digit).count() <= 2
+        });
+    is_algorithm
+        || is_path
+        || states.contains(&value.as_str())
+        || limit.iter().any(|word| {
+            value.strip_prefix(word).is_some_and(|rest| {
+                rest.trim_start_matches(['=', ':'])
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit())
+            })
+        })
 }
 
 /// Whether a value has the look of one that was made up to be guessed by nobody.
@@ -267,6 +391,14 @@ mod tests {
             (&made("AIza", 35), "Google"),
             (&made("npm_", 36), "registry"),
             (&made("hf_", 34), "Hugging"),
+            (&made("ya29.", 40), "Google"),
+            (
+                &format!("AGE-SECRET-KEY-{}", "1QL3Z7HJY54PW3HYWW5AYYFG7ZQGVC7W3J"),
+                "age",
+            ),
+            (&format!("dop_v1_{}", "0123456789abcdef".repeat(4)), "DigitalOcean"),
+            (&format!("shpat_{}", "0123456789abcdef".repeat(2)), "Shopify"),
+            (&format!("123456789:{}", made("AA", 33)), "Telegram"),
             (
                 &[made("eyJ", 20), made("eyJ", 40), made("", 30)].join("."),
                 "JSON Web Token",
@@ -306,6 +438,28 @@ mod tests {
             ("?access_token=9f8e7d6c5b", "9f8e7d6c5b"),
             ("管理员密码是 Adm1n#2024", "Adm1n#2024"),
             ("密码:Adm1n2024", "Adm1n2024"),
+            ("密码:Adm1n2024", "Adm1n2024"),
+            ("测试账号的密码 Adm1n2024", "Adm1n2024"),
+            ("密码改为 Adm1n2024", "Adm1n2024"),
+            ("密码\u{FF1A}Ａｄｍ１ｎ２０２４", "Ａｄｍ１ｎ２０２４"),
+            ("ｐａｓｓｗｏｒｄ＝ｈｕｎｔｅｒ２", "ｈｕｎｔｅｒ２"),
+            ("PGPASSWORD=hunter2x psql", "hunter2x"),
+            ("dbPassword: hunter2x", "hunter2x"),
+            ("dbPassword=swordfish", "swordfish"),
+            ("DB_PASS=swordfish7", "swordfish7"),
+            ("SECRET_KEY_BASE=9f8e7d6c5b4a39281706", "9f8e7d6c5b4a39281706"),
+            ("ENCRYPTION_KEY: 9f8e7d6c5b4a39281706", "9f8e7d6c5b4a39281706"),
+            (
+                "AccountName=shop;AccountKey=Zx81kk29pq77Zx81kk29pq77==",
+                "Zx81kk29pq77Zx81kk29pq77==",
+            ),
+            ("SharedAccessKey=Zx81kk29pq77Zx81kk29pq77=", "Zx81kk29pq77Zx81kk29pq77="),
+            ("mysql -u root -phunter2x shop", "hunter2x"),
+            ("curl -u admin:hunter2x https://ci.internal", "hunter2x"),
+            ("sshpass -p hunter2x ssh box", "hunter2x"),
+            ("--password hunter22", "hunter22"),
+            ("the password for staging is Hunter2024", "Hunter2024"),
+            ("password for the admin user is hunter2x", "hunter2x"),
         ] {
             let found = find_secret(text).unwrap_or_else(|| panic!("{text}"));
             assert!(
@@ -358,6 +512,26 @@ mod tests {
             "the refresh token: rotated every 30 minutes",
             "access_key_id is read from ~/.aws",
             "grant_type=password&scope=read",
+            "password: argon2id with 64 MB",
+            "Passwords are stored as password=argon2id",
+            "the password is sha256-hashed before it is sent",
+            "the token is base64 of the user id",
+            "the token is RS256-signed",
+            "token: HS256",
+            "secret: k8s/prod/db",
+            "the secret is k8s/prod/db",
+            "token=expired",
+            "the redirect has ?token=invalid then",
+            "password: minLength8",
+            "private key: RSA2048",
+            "postgres://postgres:postgres@localhost:5432/shop",
+            "amqp://guest:guest@localhost:5672",
+            "mysql -u root -p shop",
+            "curl -u \"$USER:$TOKEN\" https://ci.internal",
+            "the password for staging is in the vault",
+            "密码 argon2id 加密",
+            "tokenizer: bert2024base",
+            "mkdir -p packages/shared",
         ] {
             assert_eq!(
                 find_secret(text),

@@ -96,7 +96,7 @@ pub struct Output {
     /// What says the contrary; absent when nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicts: Option<Vec<crate::types::SimilarMemory>>,
-    /// Files that are no memories that can be read.
+    /// What to look at: numbers that differ from what is kept, files that are no memories that can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<String>>,
     /// True when an earlier call did this.
@@ -454,10 +454,10 @@ Cautions:
     },
     "warnings": {
       "type": "array",
-      "description": "Files that are no memories that can be read.",
+      "description": "What to look at: numbers that differ from what is kept, files that are no memories that can be read.",
       "items": {
         "type": "string",
-        "description": "A file and what is wrong with it."
+        "description": "What it is and what to do about it."
       }
     },
     "replayed": {

@@ -11,6 +11,7 @@
 //! | `[plain]` | is a word of its own, so that no form is found inside of it |
 //! | `[same]` | forms of one line are one word |
 //! | `[opposite]` | as `[same]`, on both sides of the `\|`; what one text has on one side and the other text on the other contradicts |
+//! | `[guard]` | carries meaning although it is a function word; read by `guard` |
 //! | `[family]` | members exclude each other: one text names this one, the other that one |
 //!
 //! The first section and line that has a form wins, except that a member of a family may also stand elsewhere.
@@ -22,7 +23,7 @@ use std::sync::LazyLock;
 use super::normal::is_cjk;
 use super::stem::stem;
 
-const TEXT: &str = include_str!("lexicon.txt");
+pub(super) const TEXT: &str = include_str!("lexicon.txt");
 
 /// What a word means, as a number that is the same for all forms of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -203,7 +204,7 @@ impl Lexicon {
 /// In which order sections are read: of a form that several have the first is right.
 const ORDER: &[&str] = &["opposite", "same", "family", "light", "not", "weak", "stop", "plain"];
 
-fn lines_of<'t>(text: &'t str, wanted: &'t str) -> impl Iterator<Item = &'t str> {
+pub(super) fn lines_of<'t>(text: &'t str, wanted: &'t str) -> impl Iterator<Item = &'t str> {
     let mut section = "";
     text.lines().map(str::trim).filter(move |line| {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
@@ -214,7 +215,7 @@ fn lines_of<'t>(text: &'t str, wanted: &'t str) -> impl Iterator<Item = &'t str>
     })
 }
 
-fn forms(line: &str) -> impl Iterator<Item = &str> {
+pub(super) fn forms(line: &str) -> impl Iterator<Item = &str> {
     line.split(',').map(str::trim).filter(|form| !form.is_empty())
 }
 
@@ -255,6 +256,9 @@ mod tests {
                     "不然",
                     "不然的话",
                     "要不然",
+                    "no later than",
+                    "不足",
+                    "不晚于",
                 ];
                 let negates = negates || form.contains(['不', '没', '勿', '禁']) && !form.contains("禁用");
                 assert!(!negates || allowed.contains(&form), "[{section}] {form}");

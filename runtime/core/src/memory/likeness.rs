@@ -15,11 +15,14 @@
 
 use std::sync::LazyLock;
 
-use super::lexicon::LEXICON;
+use super::guard::{ABSENCE, Alone, Class, DENIAL, Guard, HINGE, OTHERWISE, OUTCOME};
+use super::lexicon::{LEXICON, Meaning};
 use super::reading::{Bag, Clause, Item, Negation, Pivot, Reading, Seen, Side, Term, hash_of_word, weight};
 
 /// Of the weight of both, how much must be in common.
-const ENOUGH: f32 = 0.55;
+const ENOUGH: f32 = 0.58;
+/// The same for the one of the two, content and all, in which less is in common.
+const ENOUGH_OF_THE_OTHER: f32 = 0.5;
 /// How much of the shorter one must be in common when the longer one says more.
 const CONTAINED: f32 = 0.9;
 /// What the shorter one must weigh for that: of a few words too many texts have all.
@@ -45,6 +48,24 @@ const MANY_UNKNOWN: f32 = 0.12;
 const SAME_CLAUSE: f32 = 0.6;
 /// The same when what negates tells of one thing in it alone.
 const NEARLY_SAME_CLAUSE: f32 = 0.75;
+/// From which likeness on two titles say the same thing, or its contrary.
+const SAME_TITLE: f32 = 0.5;
+/// Up to which likeness of the plain words a condition can be put the other way round.
+const LOOSELY_WORDED: f32 = 0.62;
+/// Up to so many words a text is short: there is no room for particles that nobody would write again.
+const SHORT: usize = 8;
+/// The most words in a row that change places as one thing.
+const LONGEST_BLOCK: usize = 4;
+/// So many words a text has at least that tells of a condition and of what follows.
+const WORDS_OF_A_LESSON: usize = 8;
+/// From which likeness of the plain words on function words count that exclude each other or that deny.
+const SOMEWHAT_ALIKE: f32 = 0.35;
+/// The same for others that only one text has.
+const MUCH_ALIKE: f32 = 0.5;
+/// From which one on even those that are often left out.
+const WORD_FOR_WORD_BUT_ONE: f32 = 0.72;
+/// How much of a clause the other text must have for a function word in it to turn a statement that both make.
+const COVERED: f32 = 0.5;
 /// The longest texts, as the product of their words, that are compared word for word.
 const COMPARED_CLOSELY: usize = 4_000_000;
 
@@ -75,6 +96,14 @@ pub struct Likeness {
     pub verdict: Verdict,
 }
 
+/// How near two texts are word for word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Near {
+    Somewhat,
+    MuchAlike,
+    WordForWord,
+}
+
 /// A difference that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Difference {
@@ -89,7 +118,12 @@ impl Reading {
         let all = Overlap::new(&self.all, &other.all);
         let content = Overlap::new(&self.content, &other.content);
         let score = all.jaccard();
-        let alike = score >= ENOUGH && content.jaccard() >= ENOUGH
+        let (more, less) = if score > content.jaccard() {
+            (score, content.jaccard())
+        } else {
+            (content.jaccard(), score)
+        };
+        let alike = more >= ENOUGH && less >= ENOUGH_OF_THE_OTHER
             || all.contained() >= CONTAINED
                 && content.contained() >= CONTAINED
                 && (content.smaller >= WEIGHTY && score >= ENOUGH_WHEN_CONTAINED || content.smaller >= WEIGHTY_ALONE);
@@ -109,14 +143,6 @@ impl Reading {
             score
         };
         Likeness { score, verdict }
-    }
-
-    /// How much of `other`'s content this memory has, from 0 to 1.
-    pub(super) fn covers(&self, other: &Self) -> f32 {
-        if other.content.weight <= 0.0 {
-            return 1.0;
-        }
-        Overlap::new(&self.all, &other.content).common / other.content.weight
     }
 }
 
@@ -164,19 +190,25 @@ impl Overlap {
 
 /// The first difference that counts between two texts that are much alike.
 fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
-    let negates = |reading: &Reading| reading.negation == Negation::Strong;
-    if negates(one) != negates(other)
-        || turned_round(&one.clauses, &other.clauses)
-        || turned_round(&other.clauses, &one.clauses)
-        || changed_places(&one.sentences, &other.sentences)
+    if let Some(difference) = other_negation(one, other) {
+        return Some(difference);
+    }
+    if changed_places(&one.sentences, &other.sentences)
         || transposed(&one.surface, &other.surface)
+        || blocks_transposed(&one.surface, &other.surface)
     {
         return Some(Difference::Contrary);
     }
     for (left, right) in [(&one.all, &other.all), (&one.content, &other.content)] {
         for (first, second) in words_apart(left, right) {
             if LEXICON.are_opposite(first, second) {
-                return Some(Difference::Contrary);
+                // Of two texts that are put quite differently nobody can tell which one is wrong.
+                let is_contrary = in_order(&one.surface, &other.surface) >= SOMEWHAT_ALIKE;
+                return Some(if is_contrary {
+                    Difference::Contrary
+                } else {
+                    Difference::Other
+                });
             }
             if LEXICON
                 .families(first)
@@ -187,14 +219,158 @@ fn difference(one: &Reading, other: &Reading) -> Option<Difference> {
             }
         }
     }
+    if let Some(difference) = other_function(one, other) {
+        return Some(difference);
+    }
     if has_own_name(one, other) && has_own_name(other, one) || put_in_place(one, other) {
         return Some(Difference::Other);
     }
     None
 }
 
+/// Whether one text negates what the other does not.
+fn other_negation(one: &Reading, other: &Reading) -> Option<Difference> {
+    let strong = |clauses: &[Clause]| clauses.iter().any(|clause| clause.negation == Negation::Strong);
+    let parts = |reading: &Reading| {
+        let (title, content) = reading.clauses.split_at(reading.title_clauses);
+        (strong(title), strong(content))
+    };
+    let ((one_title, one_content), (other_title, other_content)) = (parts(one), parts(other));
+    let as_a_whole = (one_title || one_content) != (other_title || other_content)
+        // What a title alone denies, other titles for the same content need not.
+        && (one_content || other_content || Overlap::new(&one.title, &other.title).jaccard() >= SAME_TITLE);
+    let nearly =
+        |least| turned_round(&one.clauses, &other.clauses, least) || turned_round(&other.clauses, &one.clauses, least);
+    if !as_a_whole && !nearly(0.0) {
+        return None;
+    }
+    let in_order = in_order(&one.surface, &other.surface);
+    // `fails if not A` and `A first, otherwise it fails` are one lesson.
+    // `has no index`, `lacks an index`, `the index is missing`.
+    if in_order < LOOSELY_WORDED && (tells_absence(one) != tells_absence(other)) && one_content != other_content {
+        return None;
+    }
+    let long = one.surface.len().min(other.surface.len()) >= WORDS_OF_A_LESSON;
+    if long && in_order < LOOSELY_WORDED && has_hinge(one) && has_hinge(other) {
+        return None;
+    }
+    // `A, otherwise it fails` and `if not A, it fails`, however alike their words.
+    let else_put = |affirms: &Reading, denies: &Reading| {
+        let tells_else = |reading: &Reading| reading.guards.iter().any(|guard| Some(guard.class) == *OTHERWISE);
+        tells_else(affirms) && !tells_else(denies) && has_hinge(denies) && times_negated(denies) > 0
+    };
+    if !one_content && else_put(one, other) || !other_content && else_put(other, one) {
+        return None;
+    }
+    // Only of what is otherwise nearly the same one is wrong by now.
+    let is_contrary = in_order >= WORD_FOR_WORD || nearly(NEARLY_SAME_CLAUSE);
+    Some(if is_contrary {
+        Difference::Contrary
+    } else {
+        Difference::Other
+    })
+}
+
+/// Whether a text ties what happens to a condition.
+fn has_hinge(reading: &Reading) -> bool {
+    reading.guards.iter().any(|guard| Some(guard.class) == *HINGE)
+}
+
+/// The first difference in function words that carry meaning. The nearer two texts are word for word, the more such a
+/// word means: somebody who says the same in other words chooses other function words, too.
+fn other_function(one: &Reading, other: &Reading) -> Option<Difference> {
+    let in_content = in_order(&one.surface, &other.surface);
+    let in_title = in_order(&one.title_surface, &other.title_surface);
+    if in_title >= NEARLY_WORD_FOR_WORD && exclusive(&one.title_guards, &other.title_guards) {
+        return Some(Difference::Other);
+    }
+    if in_content < SOMEWHAT_ALIKE {
+        return None;
+    }
+    if exclusive(&one.guards, &other.guards) {
+        return Some(Difference::Other);
+    }
+    let near = match in_content {
+        near if near >= WORD_FOR_WORD_BUT_ONE => Near::WordForWord,
+        near if near >= MUCH_ALIKE => Near::MuchAlike,
+        _ => Near::Somewhat,
+    };
+    stands_alone(one, other, near).or_else(|| stands_alone(other, one, near))
+}
+
+/// Whether each text has a member of a class that the other has not.
+fn exclusive(one: &[Guard], other: &[Guard]) -> bool {
+    let lacks = |guards: &[Guard], guard: &Guard| {
+        !guards
+            .iter()
+            .any(|known| known.class == guard.class && known.member == guard.member)
+    };
+    one.iter()
+        .filter(|guard| lacks(other, guard))
+        .any(|own| other.iter().any(|like| like.class == own.class && lacks(one, like)))
+}
+
+/// Whether members of a class can be said with a negation.
+fn negates(class: Class) -> bool {
+    [*DENIAL, *ABSENCE, *OUTCOME].contains(&Some(class))
+}
+
+/// How often a content negates, in whatever clothes.
+fn times_negated(reading: &Reading) -> usize {
+    let content = &reading.clauses[reading.title_clauses..];
+    let negated = content.iter().filter(|clause| clause.negation > Negation::None);
+    let guards = reading.guards.iter();
+    let guards = guards.filter(|guard| negates(guard.class) && guard.alone == Alone::Much);
+    negated.count() + guards.count()
+}
+
+/// Whether a text says of something that it is not there.
+fn tells_absence(reading: &Reading) -> bool {
+    reading.guards.iter().any(|guard| Some(guard.class) == *ABSENCE)
+}
+
+/// What one text has of a class that the other has nothing of, where that counts.
+fn stands_alone(one: &Reading, other: &Reading, near: Near) -> Option<Difference> {
+    let other_negates = times_negated(other) >= times_negated(one);
+    for guard in &one.guards {
+        let counts = match near {
+            Near::WordForWord => guard.alone > Alone::Nothing,
+            Near::MuchAlike => guard.alone == Alone::Much,
+            Near::Somewhat => guard.alone == Alone::Much && negates(guard.class),
+        };
+        let has = |like: &Guard| like.class == guard.class && like.member == guard.member;
+        let times = |reading: &Reading| reading.guards.iter().filter(|like| has(like)).count();
+        let said = match guard.meaning {
+            Some(Meaning::Word(word)) => other.content.has(Term::Word(word)),
+            _ => false,
+        };
+        let tied = near != Near::WordForWord && has_hinge(one) && has_hinge(other);
+        if !counts || said || tied || times(other) >= times(one) || negates(guard.class) && other_negates {
+            continue;
+        }
+        // A clause that says more is no other statement.
+        let Some(clause) = one.clauses.get(guard.clause) else {
+            continue;
+        };
+        let sum = |terms: &mut dyn Iterator<Item = &Term>| terms.map(|term| weight(*term)).sum::<f32>();
+        let itself =
+            |term: &Term| matches!((term, guard.meaning), (Term::Word(word), Some(Meaning::Word(own))) if *word == own);
+        let rest = || clause.terms.iter().filter(|term| !itself(term));
+        let all = sum(&mut rest());
+        let known = sum(&mut rest().filter(|term| other.all.has(**term)));
+        if known >= all * COVERED && !clause.is_reason {
+            return Some(if negates(guard.class) {
+                Difference::Contrary
+            } else {
+                Difference::Other
+            });
+        }
+    }
+    None
+}
+
 /// Whether a clause of one text is negated and its like in the other is not.
-fn turned_round(one: &[Clause], other: &[Clause]) -> bool {
+fn turned_round(one: &[Clause], other: &[Clause], at_least: f32) -> bool {
     one.iter().any(|clause| {
         let least = match clause.negation {
             Negation::None => return false,
@@ -203,7 +379,7 @@ fn turned_round(one: &[Clause], other: &[Clause]) -> bool {
         };
         let likes = other.iter().map(|like| (likeness(clause, like), like));
         let nearest = likes.max_by(|first, second| first.0.total_cmp(&second.0));
-        nearest.is_some_and(|(likeness, like)| likeness >= least && like.negation < clause.negation)
+        nearest.is_some_and(|(likeness, like)| likeness >= least.max(at_least) && like.negation < clause.negation)
     })
 }
 
@@ -216,6 +392,35 @@ fn transposed(one: &[Seen], other: &[Seen]) -> bool {
     one[first].word == other[second].word
         && one[second].word == other[first].word
         && !between.iter().all(|seen| CONJUNCTIONS.contains(&seen.word))
+}
+
+/// The same for a few words in a row on each side: `user settings` and `system settings` around `override`.
+fn blocks_transposed(one: &[Seen], other: &[Seen]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let same = |at: &usize| one[*at].word == other[*at].word;
+    let start = (0..one.len()).take_while(same).count();
+    let end = one.len() - (start..one.len()).rev().take_while(same).count();
+    let (one, other) = (&one[start..end], &other[start..end]);
+    let equal =
+        |left: &[Seen], right: &[Seen]| left.iter().map(|seen| seen.word).eq(right.iter().map(|seen| seen.word));
+    let says = |block: &[Seen]| block.iter().any(|seen| seen.term.is_some());
+    let longest = LONGEST_BLOCK.min(one.len());
+    (1..=longest).any(|first| {
+        (1..=longest).any(|last| {
+            let Some(length) = one.len().checked_sub(first + last).filter(|length| *length > 0) else {
+                return false;
+            };
+            let between = &one[first..first + length];
+            says(&one[..first])
+                && says(&one[first + length..])
+                && equal(&one[..first], &other[last + length..])
+                && equal(between, &other[last..last + length])
+                && equal(&one[first + length..], &other[..last])
+                && !between.iter().any(|seen| CONJUNCTIONS.contains(&seen.word))
+        })
+    })
 }
 
 /// Whether two texts differ in a few words alone, of which one at least means something else.
@@ -273,8 +478,13 @@ fn put_in_place(one: &Reading, other: &Reading) -> bool {
     let share = (own[0] + own[1]) / (one.content.weight + other.content.weight);
     let in_content = || {
         let in_order = in_order(&one.surface, &other.surface);
+        let short = one.surface.len().max(other.surface.len()) <= SHORT;
         // One character that the lexicon does not know is most often a particle, unless all the rest is the same.
-        let least = if in_order >= NEARLY_WORD_FOR_WORD { 0.3 } else { 0.5 };
+        let least = if in_order >= NEARLY_WORD_FOR_WORD || short {
+            0.3
+        } else {
+            0.5
+        };
         in_order >= WORD_FOR_WORD && own.iter().all(|own| *own >= least)
     };
     if !own.contains(&0.0) && share >= NEGLIGIBLE && in_content() || replaced(&one.surface, &other.surface) {

@@ -13,6 +13,7 @@
 
 mod entry;
 mod front;
+mod guard;
 mod index;
 mod lexicon;
 mod likeness;

@@ -11,8 +11,9 @@ use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 
+use super::guard::{self, Guard};
 use super::lexicon::{LEXICON, Meaning};
-use super::normal::{is_cjk, with_signs_as_words};
+use super::normal::{LETTERS_OF_A_NAME, is_cjk, with_signs_as_words};
 use super::stem::stem;
 
 /// Words that begin a clause: what is negated before them is not after them.
@@ -40,6 +41,10 @@ const JOINTS: &[&str] = &[
 const JOINTS_CJK: &[&str] = &[
     "因为", "由于", "否则", "不然", "但是", "但", "所以", "因此", "而且", "如果", "除非", "虽然", "并且", "只有", "而",
 ];
+
+/// Those that begin what happens otherwise, or why.
+const REASONS: &[&str] = &["because", "since", "otherwise", "else", "as", "or"];
+const REASONS_CJK: &[&str] = &["因为", "由于", "否则", "不然"];
 
 /// Words between two things of which the order matters; what comes next to them on the right is their object.
 const PIVOTS: &[&str] = &[
@@ -102,7 +107,7 @@ pub(super) fn weight(term: Term) -> f32 {
         Term::Word(word) if LEXICON.is_light(word) => 0.4,
         Term::Pair(..) => 0.5,
         Term::Word(_) | Term::Other(_) => 1.0,
-        Term::Name(_) => 1.5,
+        Term::Name(_) => 2.0,
     }
 }
 
@@ -123,6 +128,8 @@ pub(super) enum Negation {
 pub(super) struct Clause {
     pub(super) terms: Vec<Term>,
     pub(super) negation: Negation,
+    /// Whether it tells what happens otherwise, or why.
+    pub(super) is_reason: bool,
 }
 
 /// What a sentence of the content is made of, for the order of its parts.
@@ -180,6 +187,11 @@ pub struct Reading {
     /// The words of the title and of the content as they stand, for what only a close look shows.
     pub(super) title_surface: Vec<Seen>,
     pub(super) surface: Vec<Seen>,
+    /// The function words that carry meaning, of the title and of the content.
+    pub(super) title_guards: Vec<Guard>,
+    pub(super) guards: Vec<Guard>,
+    /// How many clauses the title has; they come first.
+    pub(super) title_clauses: usize,
     /// The strongest negation of any clause.
     pub(super) negation: Negation,
 }
@@ -191,6 +203,8 @@ impl Reading {
         reader.read(title);
         let title_clauses = reader.reading.clauses.len();
         reader.reading.title_surface = std::mem::take(&mut reader.reading.surface);
+        reader.reading.title_guards = std::mem::take(&mut reader.reading.guards);
+        reader.reading.title_clauses = title_clauses;
         reader.reading.sentences.clear();
         reader.in_content = true;
         reader.read(content);
@@ -243,6 +257,8 @@ struct Reader {
     sentence: Vec<Item>,
     /// The stems of words in a row that are not looked up yet.
     stems: Vec<String>,
+    /// The words of the clause as they are written, small.
+    words: Vec<String>,
     /// The word before, for `and not`.
     before: String,
     /// Titles such as `Avoid slow queries` name a matter and say nothing of it.
@@ -291,8 +307,10 @@ impl Reader {
         let after_and = matches!(self.before.as_str(), "and" | "or") && matches!(small, "not" | "never");
         if after_and || JOINTS.contains(&small) {
             self.end_clause();
+            self.clause.is_reason = REASONS.contains(&small);
         }
         small.clone_into(&mut self.before);
+        self.words.push(small.to_owned());
         self.passive |= small == "by";
         if let Some((verb, negated)) = contraction(small) {
             self.stems.push(stem(verb));
@@ -349,6 +367,7 @@ impl Reader {
             }
             if is(JOINTS_CJK) {
                 self.end_clause();
+                self.clause.is_reason = is(REASONS_CJK);
             }
             let pivot = if is(PIVOTS_CJK) {
                 Some((Pivot::Other(hash_of(&rest[..length])), Side::Right))
@@ -357,7 +376,9 @@ impl Reader {
             } else {
                 is(AFTER_CJK).then_some((Pivot::After, Side::Left))
             };
+            let clause = self.reading.clauses.len();
             if let Some(digits) = number_length(rest, length) {
+                self.reading.guards.extend(guard::of_number(&rest[..digits], clause));
                 self.reading.surface.push(Seen {
                     word: hash_of_word("#"),
                     term: Some(Term::Number),
@@ -366,6 +387,7 @@ impl Reader {
                 at += digits;
                 continue;
             }
+            guard::of_characters(rest, length, clause, &mut self.reading.guards);
             let word = hash_of_word(&rest[..length].iter().collect::<String>());
             let meaning = form.map(|(_, meaning)| meaning);
             let term = match meaning {
@@ -431,6 +453,8 @@ impl Reader {
 
     fn end_clause(&mut self) {
         self.look_up();
+        let words = std::mem::take(&mut self.words);
+        guard::of_words(&words, self.reading.clauses.len(), &mut self.reading.guards);
         let clause = std::mem::take(&mut self.clause);
         if !clause.terms.is_empty() || clause.negation > Negation::None {
             self.reading.clauses.push(clause);
@@ -452,7 +476,8 @@ const JOINING: [char; 7] = ['-', '/', '\'', '’', '.', ':', '='];
 
 const NUMBER_STEMS: &[&str] = &[
     "one", "two", "thre", "four", "fiv", "five", "six", "seven", "eight", "nin", "nine", "ten", "eleven", "twelv",
-    "twenti", "thirti", "fifti", "hundr", "hundred", "thousand", "dozen",
+    "twenti", "thirti", "forti", "fifti", "sixti", "seventi", "eighti", "nineti", "hundr", "hundred", "thousand",
+    "dozen",
 ];
 
 /// How many characters a number in characters has, when something that is counted follows and it is no part of the form
@@ -527,8 +552,10 @@ fn is_name(raw: &str) -> bool {
 
 fn name(small: &str) -> String {
     let mut name = String::with_capacity(small.len());
+    let mut letters = 0;
     for character in small.trim_matches(JOINING).chars() {
-        if !character.is_ascii_digit() {
+        if !character.is_ascii_digit() || letters >= LETTERS_OF_A_NAME {
+            letters = if character.is_alphanumeric() { letters + 1 } else { 0 };
             name.push(character);
         } else if !name.ends_with('#') {
             name.push('#');

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Kind, Memory, NewMemory};
 use super::index::{by_worth, index};
 use super::likeness::Verdict;
-use super::normal::exact_digest;
+use super::normal::{exact_digest, numbers};
 use super::reading::Reading;
 use super::sketch::Sketch;
 use super::tidy::slug;
@@ -37,8 +37,6 @@ const FULL_FILE: usize = 32 * 1024;
 const MOST_SIMILAR: usize = 5;
 /// How many memories to evict are proposed.
 const CANDIDATES: usize = 10;
-/// How much of a new text must be in a memory already for it to say nothing new.
-const SAYS_NOTHING_NEW: f32 = 0.97;
 /// From which score on exact forms are compared: equal forms have nearly equal words.
 const MAY_BE_EXACT: f32 = 0.4;
 /// A file that was written so short a time ago can be replaced by another one of the same size and time.
@@ -145,6 +143,9 @@ pub struct Recorded {
     pub similar: Vec<Similar>,
     /// What says the contrary, most alike first.
     pub contrary: Vec<Similar>,
+    /// Whether it is a duplicate but for its numbers, of which those that were kept already stay.
+    #[serde(default)]
+    pub other_numbers: bool,
 }
 
 /// A recording that is decided and not carried out.
@@ -322,6 +323,8 @@ impl Memories<'_> {
             .filter(|index| self.kept[*index].memory.superseded_by.is_none())
             .collect();
         let (action, target) = match (found.exact, found.similar.first(), on_similar) {
+            // Both are wanted, and both are not the same.
+            (Some(_), _, OnSimilar::New) if found.other_numbers => (Action::Created, None),
             (Some(exact), ..) => (Action::Duplicate, Some(exact)),
             (None, Some(_), OnSimilar::Ask) => {
                 return Err(Refused::SimilarExists {
@@ -341,7 +344,8 @@ impl Memories<'_> {
                     memory.supersedes.push(id.clone());
                 }
             }
-            if action == Action::Merged && self.says_something_new(target, &new) {
+            // Also when it seems to say nothing new: what one word more means only a reader can tell.
+            if action == Action::Merged {
                 memory.append(&new, now);
             }
             memory.sha256 = digest_of(&memory);
@@ -359,6 +363,7 @@ impl Memories<'_> {
             hits: memory.hits,
             similar: self.shown(&found.similar),
             contrary: self.shown(&found.contrary),
+            other_numbers: action == Action::Duplicate && found.other_numbers,
         };
         let superseded = replaces
             .iter()
@@ -451,12 +456,22 @@ impl Memories<'_> {
                         }
                     },
                 };
-                if let Some(other) = ids.insert(kept.memory.id.clone(), path.clone()) {
-                    let problem = format!("it has the id of {other}; give it another one or remove one of them");
-                    self.trouble(path.to_string(), &problem);
-                    ids.insert(kept.memory.id.clone(), other);
-                    continue;
+                if let Some(other) = ids.get(&kept.memory.id).cloned() {
+                    // The older one had it first.
+                    let first = self.kept.iter().position(|known| known.path == other);
+                    let first = first.filter(|first| kept.memory.created < self.kept[*first].memory.created);
+                    let (with, out) = if first.is_some() {
+                        (&path, &other)
+                    } else {
+                        (&other, &path)
+                    };
+                    let problem = format!("it has the id of {with}; give it another one or remove one of them");
+                    self.trouble(out.to_string(), &problem);
+                    let Some(first) = first else { continue };
+                    self.kept.remove(first);
+                    next.remove(&other);
                 }
+                ids.insert(kept.memory.id.clone(), path.clone());
                 next.insert(path, Arc::clone(&kept));
                 self.kept.push(kept);
             }
@@ -485,11 +500,10 @@ impl Memories<'_> {
             for id in &kept.memory.supersedes {
                 let Some(index) = by_id.get(id.as_str()) else { continue };
                 let old = &self.kept[*index].memory;
-                // A circle, which only a person can make, would leave nothing live.
-                let circle = kept.memory.superseded_by.is_some()
-                    || old.supersedes.contains(&kept.memory.id)
-                    || old.id == kept.memory.id;
-                if old.superseded_by.is_none() && !circle {
+                // A circle, which only a person can make, would leave nothing live: its newest stays.
+                let circle = self.reaches(&by_id, *index, &kept.memory.id)
+                    && !self.in_circle(&by_id, *index).any(|other| newer(&other.memory, old));
+                if old.superseded_by.is_none() && kept.memory.superseded_by.is_none() && !circle {
                     marks.entry(*index).or_insert_with(|| kept.memory.id.clone());
                 }
             }
@@ -498,6 +512,35 @@ impl Memories<'_> {
             self.mark(store, index, &by)?;
         }
         Ok(())
+    }
+
+    /// Whether a memory says that it replaced the one with this id, or one that did.
+    fn reaches(&self, by_id: &BTreeMap<&str, usize>, from: usize, id: &str) -> bool {
+        let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
+        while let Some(index) = left.pop() {
+            if !seen.insert(index) {
+                continue;
+            }
+            let replaced = &self.kept[index].memory.supersedes;
+            if replaced.iter().any(|replaced| replaced == id) {
+                return true;
+            }
+            left.extend(replaced.iter().filter_map(|id| by_id.get(id.as_str())));
+        }
+        false
+    }
+
+    /// The memories that are in a circle with this one.
+    fn in_circle<'a>(&'a self, by_id: &'a BTreeMap<&str, usize>, index: usize) -> impl Iterator<Item = &'a Arc<Kept>> {
+        let id = self.kept[index].memory.id.as_str();
+        let others = self.kept.iter().enumerate();
+        others
+            .filter(move |(other, kept)| {
+                !kept.memory.supersedes.is_empty()
+                    && self.reaches(by_id, *other, id)
+                    && self.reaches(by_id, index, &kept.memory.id)
+            })
+            .map(|(_, kept)| kept)
     }
 
     fn mark(&mut self, store: &Store, index: usize, by: &str) -> Result<(), StoreError> {
@@ -594,6 +637,7 @@ impl Memories<'_> {
         let reading = Reading::new(&new.title, &new.content);
         let digest = exact_digest(&new.title, &new.content);
         let sketch = Sketch::new([new.title.as_str(), new.content.as_str()]);
+        let own_numbers = numbers_of(&new.title, &new.content);
         let mut found = Found::default();
         for (index, kept) in self.kept.iter().enumerate() {
             let is_out = kept.memory.superseded_by.is_some() || replaced.contains(&index);
@@ -607,15 +651,24 @@ impl Memories<'_> {
             }) else {
                 continue;
             };
-            let texts = || kept.memory.texts();
-            if found.exact.is_none()
-                && best.score >= MAY_BE_EXACT
-                && texts()
+            let texts = kept.memory.texts();
+            // Also as a whole: with what was merged into it, or when its own text has a line that looks like a merge's.
+            let whole = (texts.len() > 1).then_some((kept.memory.title.as_str(), kept.memory.content.as_str()));
+            let parts = texts.into_iter().filter(|_| best.score >= MAY_BE_EXACT);
+            let texts: Vec<_> = parts.chain(whole).collect();
+            if !texts.is_empty() && (found.exact.is_none() || found.other_numbers) {
+                let mut exact = texts
                     .iter()
-                    .any(|(title, content)| exact_digest(title, content) == digest)
-            {
-                found.exact = Some(index);
-                continue;
+                    .filter(|(title, content)| exact_digest(title, content) == digest)
+                    .peekable();
+                if exact.peek().is_some() {
+                    let other_numbers = !exact.any(|(title, content)| numbers_of(title, content) == own_numbers);
+                    // Of two the one with the same numbers.
+                    if found.exact.is_none() || !other_numbers {
+                        (found.exact, found.other_numbers) = (Some(index), other_numbers);
+                        continue;
+                    }
+                }
             }
             match best.verdict {
                 Verdict::Same => found.similar.push((index, best.score)),
@@ -644,14 +697,6 @@ impl Memories<'_> {
 
     fn has_room(&self, index: usize, new: &NewMemory) -> bool {
         self.kept[index].memory.content.len() + new.content.len() <= FULL_FILE
-    }
-
-    fn says_something_new(&self, index: usize, new: &NewMemory) -> bool {
-        let reading = Reading::new("", &new.content);
-        !self.kept[index]
-            .readings()
-            .iter()
-            .any(|known| known.covers(&reading) >= SAYS_NOTHING_NEW)
     }
 
     /// The id and the file of a new memory. The same text had them before when it is history by now.
@@ -710,6 +755,8 @@ impl Memories<'_> {
 #[derive(Debug, Default)]
 struct Found {
     exact: Option<usize>,
+    /// Whether that one has other numbers.
+    other_numbers: bool,
     similar: Vec<(usize, f32)>,
     contrary: Vec<(usize, f32)>,
 }
@@ -743,11 +790,20 @@ fn read_one(
     }))
 }
 
+/// Whether a memory is newer than another one, in an order that has no two alike.
+fn newer(one: &Memory, other: &Memory) -> bool {
+    (one.updated, one.created, &one.id) > (other.updated, other.created, &other.id)
+}
+
 /// The digest of a memory's own text, without what was merged into it.
 fn digest_of(memory: &Memory) -> String {
     let texts = memory.texts();
     let (title, content) = texts.first().copied().unwrap_or_default();
     exact_digest(title, content)
+}
+
+fn numbers_of(title: &str, content: &str) -> Vec<String> {
+    numbers(&format!("{title}\n{content}"))
 }
 
 fn below(dir: &RelPath, name: &str) -> Result<RelPath, StoreError> {

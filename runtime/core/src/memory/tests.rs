@@ -163,13 +163,14 @@ fn a_new_memory_has_a_file_and_a_line_in_the_index() {
 fn the_same_text_again_is_counted_whatever_its_numbers_and_its_kind() {
     let place = place();
     let first = place.record(new("Build time", "The build took 31 s.")).unwrap();
-    for on_similar in [OnSimilar::Ask, OnSimilar::New, OnSimilar::Merge] {
+    for on_similar in [OnSimilar::Ask, OnSimilar::Merge, OnSimilar::Ask] {
         let mut again = new("build TIME", "the build took 4.5 s");
         again.kind = Kind::Lesson;
         again.importance = 5;
         again.tags = vec!["ci".into()];
         let recorded = place.record_at(again, on_similar, days(1)).unwrap();
         assert_eq!((recorded.action, &recorded.path), (Action::Duplicate, &first.path));
+        assert!(recorded.other_numbers);
     }
     let text = place.text(&first);
     assert!(
@@ -186,6 +187,95 @@ fn the_same_text_again_is_counted_whatever_its_numbers_and_its_kind() {
         .record_at(new("Build time", "The build took 31 s."), OnSimilar::Ask, days(-5))
         .unwrap();
     assert!(place.text(&first).contains("updated: \"2026-12-01"));
+}
+
+#[test]
+fn what_has_other_numbers_can_be_kept_beside_or_replace() {
+    let place = place();
+    let text = |seconds: u32| new("Timeout", &format!("The gateway times out after {seconds} s."));
+    let first = place.record(text(30)).unwrap();
+    let same = place.record_at(text(30), OnSimilar::New, days(1)).unwrap();
+    assert_eq!((same.action, same.other_numbers), (Action::Duplicate, false));
+    let beside = place.record_at(text(60), OnSimilar::New, days(1)).unwrap();
+    assert_eq!((beside.action, beside.other_numbers), (Action::Created, false));
+    // Each is found by its own numbers.
+    for (seconds, kept) in [(30, &first), (60, &beside)] {
+        let again = place.record(text(seconds)).unwrap();
+        assert_eq!(
+            (again.action, &again.id, again.other_numbers),
+            (Action::Duplicate, &kept.id, false)
+        );
+    }
+    let mut next = text(90);
+    next.supersedes = vec![first.id.clone(), beside.id.clone()];
+    let next = place.record(next).unwrap();
+    assert_eq!((next.action, place.live()), (Action::Created, vec![next.id.clone()]));
+}
+
+#[test]
+fn a_line_like_that_of_a_merge_hides_no_duplicate() {
+    let place = place();
+    let text = "Ask ops for a second server.\n\n## 2026-11-30T10:15:00.123Z · x\n\nThey answer on Mondays.";
+    let first = place.record(new("Second server", text)).unwrap();
+    let again = place.record(new("Second server", text)).unwrap();
+    assert_eq!((again.action, &again.id), (Action::Duplicate, &first.id));
+    // Nor does what was merged hide that the whole is recorded again.
+    let more = new(
+        "A second server",
+        "Ask ops on Mondays for a second server; they answer on Mondays.",
+    );
+    place.record_at(more, OnSimilar::Merge, days(1)).unwrap();
+    let live = place.live();
+    let file = place.text(&first);
+    let whole = file.split("\n---\n").nth(1).unwrap().trim();
+    let again = place.record(new("Second server", whole)).unwrap();
+    assert_eq!((again.action, place.live()), (Action::Duplicate, live));
+}
+
+#[test]
+fn of_a_circle_the_newest_stays_live() {
+    for length in [2, 3, 5] {
+        let place = place();
+        let ids: Vec<Recorded> = (0..length)
+            .map(|number| {
+                place
+                    .record_at(distinct(number), OnSimilar::New, days(number.try_into().unwrap()))
+                    .unwrap()
+            })
+            .collect();
+        for (number, recorded) in ids.iter().enumerate() {
+            let replaced = &ids[(number + 1) % length].id;
+            let text = place
+                .text(recorded)
+                .replace("supersedes: []", &format!("supersedes: [{replaced}]"));
+            std::fs::write(place.file(recorded), text).unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(place.live(), [ids[length - 1].id.as_str()], "{length}");
+        }
+    }
+}
+
+#[test]
+fn of_two_files_with_one_id_the_older_is_read() {
+    for older in [0, 1] {
+        let place = place();
+        let days_of = |number: usize| days(i64::from(number != older));
+        let kept: Vec<Recorded> = (0..2)
+            .map(|number| {
+                place
+                    .record_at(distinct(number), OnSimilar::New, days_of(number))
+                    .unwrap()
+            })
+            .collect();
+        let text = place.text(&kept[1]).replace(&kept[1].id, &kept[0].id);
+        std::fs::write(place.file(&kept[1]), text).unwrap();
+        let shelf = Shelf::new("pm").unwrap();
+        let memories = shelf.open(&place.store).unwrap();
+        let titles: Vec<_> = memories.live().iter().map(|memory| memory.title.clone()).collect();
+        assert_eq!(titles, [distinct(older).title]);
+        assert_eq!(memories.troubles()[0].path, kept[1 - older].path.to_string());
+    }
 }
 
 #[test]
@@ -234,10 +324,10 @@ fn what_is_similar_is_asked_about_kept_or_merged() {
         (1, &first.id, true)
     );
     assert_eq!(place.text(&first), before);
-    // It says nothing new: it is counted.
+    // Even when it seems to say nothing new, what it says is kept.
     let merged = place.record_at(like(), OnSimilar::Merge, days(1)).unwrap();
     assert_eq!((merged.action, merged.hits, &merged.id), (Action::Merged, 2, &first.id));
-    assert!(!place.text(&first).contains("\n## "));
+    assert!(place.text(&first).contains("\n## 2026-12-01T"));
     let more = new(
         "Shared test database",
         "Running two test suites simultaneously overwrites each other's rows, so run them sequentially. Ask ops for a second server.",
@@ -249,7 +339,7 @@ fn what_is_similar_is_asked_about_kept_or_merged() {
         "{text}"
     );
     assert!(
-        text.contains("one after the other.\n\n## 2026-12-02T10:15:00.123Z · Shared test database\n\nRunning two"),
+        text.contains("\n\n## 2026-12-02T10:15:00.123Z · Shared test database\n\nRunning two"),
         "{text}"
     );
     // What was merged is known word for word, and so is what was there before.
@@ -259,7 +349,11 @@ fn what_is_similar_is_asked_about_kept_or_merged() {
         "Two test runs at the same time overwrite each other's rows; run them one after the other.",
     );
     assert_eq!(place.record(own).unwrap().action, Action::Duplicate);
-    let beside = place.record_at(like(), OnSimilar::New, days(3)).unwrap();
+    let other = new(
+        "A shared test database",
+        "Test runs at the same time overwrite each other's rows; so run them one after the other.",
+    );
+    let beside = place.record_at(other, OnSimilar::New, days(3)).unwrap();
     assert_eq!((beside.action, beside.similar.len()), (Action::Created, 1));
     assert_eq!(place.live().len(), 2);
 }

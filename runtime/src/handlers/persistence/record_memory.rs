@@ -83,29 +83,22 @@ fn kept(output: &Output) -> Result<Value, StoreError> {
     serde_json::to_value(output).map_err(StoreError::Serialize)
 }
 
+/// Looks at the texts as they will be written: a control character in the midst of a secret hides it from nobody.
 fn refuse_secrets(input: &Input) -> Result<(), Refusal<Failure>> {
     let mut texts = vec![
-        ("title".to_owned(), &input.title),
-        ("content".to_owned(), &input.content),
+        ("title".to_owned(), tidy_title(&input.title)),
+        ("content".to_owned(), tidy_content(&input.content)),
     ];
-    texts.extend(
-        input
-            .tags
-            .iter()
-            .enumerate()
-            .map(|(index, tag)| (format!("tags[{index}]"), tag)),
-    );
+    let tags = input.tags.iter().enumerate();
+    texts.extend(tags.map(|(index, tag)| (format!("tags[{index}]"), tag.clone())));
     for (index, source) in input.evidence.iter().enumerate() {
-        texts.extend(
-            source
-                .quote
-                .as_ref()
-                .map(|quote| (format!("evidence[{index}].quote"), quote)),
-        );
+        texts.push((format!("evidence[{index}].path"), source.path.to_string()));
+        let quote = source.quote.as_ref();
+        texts.extend(quote.map(|quote| (format!("evidence[{index}].quote"), tidy_content(quote))));
     }
     for (field, text) in texts {
-        let Some(secret) = find_secret(text) else { continue };
-        let span = secret.characters(text);
+        let Some(secret) = find_secret(&text) else { continue };
+        let span = secret.characters(&text);
         let reason = format!(
             "{field} seems to contain {} from character {} on",
             secret.what, span.start
@@ -232,7 +225,10 @@ fn refusal(refused: Refused) -> Refusal<Failure> {
     }
 }
 
-fn answer(recorded: &Recorded, warnings: Option<Vec<String>>) -> Output {
+fn answer(recorded: &Recorded, mut warnings: Option<Vec<String>>) -> Output {
+    if recorded.other_numbers {
+        warnings.get_or_insert_default().insert(0, other_numbers(&recorded.id));
+    }
     Output {
         id: recorded.id.clone(),
         path: recorded.path.to_string().into(),
@@ -281,6 +277,13 @@ fn shown(similar: &Similar) -> SimilarMemory {
         score: similar.score,
         path: similar.path.clone().into(),
     }
+}
+
+fn other_numbers(id: &str) -> String {
+    format!(
+        "only its numbers differ from those of `{id}`, which stays as it is; record it with `supersedes: [\"{id}\"]` to \
+        replace what is kept, or with `on_similar: \"new\"` to keep both"
+    )
 }
 
 fn warnings(troubles: &[Trouble]) -> Option<Vec<String>> {
