@@ -1,8 +1,8 @@
 //! How well memories that say the same are told from those that do not, on labelled pairs in English and Chinese.
 //!
 //! Each line of `memory_pairs.jsonl` has two memories and whether a person would keep one of them only. Those that are
-//! `held` were written last and never looked at while the comparison was made: what is measured on them is what to expect
-//! elsewhere. Those that are `tuned` come from two later hands; what was wrong with them was mended since.
+//! `held` were written last and not looked at while the comparison was first made; what was missed of them was seen
+//! later. Those that are `tuned` come from two later hands; what was wrong with them was mended since.
 
 #![expect(clippy::print_stdout, reason = "what was measured is what this test is for")]
 

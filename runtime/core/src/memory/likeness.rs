@@ -11,6 +11,8 @@
 //! - they are on two sides of an opposition (`enable`, `disable`) or name two members of a family (`npm`, `yarn`);
 //! - each has a name that the other has not (`parseInvoice`, `formatInvoice`);
 //! - what stands around `before`, `instead of` and the like has changed places;
+//! - they have function words that exclude each other (`all`, `only`; `must`, `may`; `when`, `unless`), or one alone has one
+//!   that turns what both say (`hardly`, `used to`, `but it fails`), the sooner the more alike they are word for word;
 //! - word for word they are the same, except for a word that was put in the place of another one.
 
 use std::sync::LazyLock;
