@@ -75,7 +75,7 @@ impl Default for Limits {
             },
             waiting: 256,
             waiting_per_session: 64,
-            wait: Duration::from_secs(180),
+            wait: Duration::from_mins(3),
         }
     }
 }
