@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::SessionId;
+use super::{CallId, SessionId};
 
 /// As many calls are kept.
 pub const KEPT: usize = 1_000;
@@ -42,6 +42,8 @@ impl Ending {
 /// One call that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// The call.
+    pub call: CallId,
     /// The tool.
     pub tool: Arc<str>,
     /// The session.
@@ -78,11 +80,12 @@ pub struct Figures {
 /// ```
 /// use std::time::Duration;
 ///
-/// use devloop_core::execution::SessionId;
+/// use devloop_core::execution::{CallId, SessionId};
 /// use devloop_core::execution::history::{Ending, History, Record};
 ///
 /// let mut history = History::default();
 /// history.record(Record {
+///     call: CallId(1),
 ///     tool: "write_todolist".into(),
 ///     session: SessionId(1),
 ///     submitted: Duration::ZERO,
@@ -191,6 +194,7 @@ mod tests {
 
     fn record(tool: &str, ran: Option<u64>, ending: Ending) -> Record {
         Record {
+            call: CallId(0),
             tool: tool.into(),
             session: SessionId(0),
             submitted: Duration::ZERO,

@@ -883,7 +883,7 @@ mod tests {
                     &mut launched,
                 )
                 .unwrap();
-            launched.drain(..).collect::<Vec<_>>()
+            std::mem::take(&mut launched)
         };
         submit(&mut scheduler, 0, 0, Kind::Execute);
         submit(&mut scheduler, 1, 1, Kind::Execute);
