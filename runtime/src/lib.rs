@@ -44,6 +44,7 @@ pub mod cli;
 pub mod config;
 pub mod context;
 pub mod events;
+pub mod execution;
 mod handlers;
 pub mod identity;
 pub mod ids;
