@@ -57,7 +57,6 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod todo;
-mod turns;
 
 pub use devloop_core::events::Subscription;
 pub use devloop_generated::AgentId;
