@@ -173,6 +173,8 @@ pub struct Executor {
 struct Inner {
     began: Instant,
     pauses: Vec<Duration>,
+    /// The longest that a call waits for a place and its paths.
+    wait: Duration,
     observer: Option<Arc<dyn Observer>>,
     driver: Mutex<Driver>,
     history: Mutex<History>,
@@ -238,6 +240,7 @@ impl Executor {
         let inner = Inner {
             began: Instant::now(),
             pauses: settings.pauses,
+            wait: settings.limits.wait,
             observer,
             driver: Mutex::new(driver),
             history: Mutex::new(History::keeping(settings.history)),
@@ -481,7 +484,7 @@ impl Lane {
         let executor = &self.inner.executor;
         let place = self.desk(facts.parallelism).cloned();
         let timeout = facts.timeout;
-        let first_look = facts.timeout.min(facts.patience);
+        let first_look = facts.timeout.min(facts.patience).min(executor.inner.wait);
         let now = executor.now();
         let (cell, taken) = {
             let mut driver = executor.driver();
@@ -691,8 +694,14 @@ impl<T> fmt::Debug for Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if !self.over && matches!(self.executor.give_up(&self.cell), GaveUp::Yes) {
-            self.executor.ended(&self.cell, Ending::Cancelled);
+        if self.over {
+            return;
+        }
+        match self.executor.give_up(&self.cell) {
+            GaveUp::Yes => self.executor.ended(&self.cell, Ending::Cancelled),
+            GaveUp::Gone if self.cell.busy.get().is_some() => self.executor.ended(&self.cell, Ending::Refused),
+            // Its work tells of the end.
+            GaveUp::Runs | GaveUp::Gone => {}
         }
     }
 }
@@ -796,8 +805,8 @@ impl<T: Send + 'static> Pending<T> {
             }
             Some(_) => {
                 let until = driver.flow.waits_until(call).unwrap_or(now);
-                // It may be launched in between, and then run out of its time before.
-                Look::At(until.min(now + self.timeout))
+                // In between it may be launched and run out of its time, or wait for something else and no longer.
+                Look::At(until.min(now + self.timeout.min(self.executor.inner.wait)))
             }
         }
     }
