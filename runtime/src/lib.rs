@@ -48,6 +48,7 @@ pub mod cli;
 pub mod config;
 pub mod context;
 pub mod events;
+pub mod execution;
 mod handlers;
 pub mod identity;
 pub mod ids;
@@ -60,7 +61,6 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod todo;
-mod turns;
 
 pub use devloop_contract as contract;
 pub use devloop_core as core;

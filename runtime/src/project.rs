@@ -18,6 +18,7 @@ use devloop_core::timeline::Timeline;
 
 use crate::config::{Config, ConfigError};
 use crate::events::{Listener, Replayed};
+use crate::execution::Executor;
 use crate::ids::{Ids, UniqueIds};
 
 /// What went wrong inside a call, for whoever watches the loop.
@@ -96,6 +97,7 @@ pub struct Project {
     pub(crate) journal: EventJournal,
     pub(crate) controller: Arc<dyn LoopController>,
     pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) executor: Executor,
     replays: Mutex<BTreeMap<String, Arc<Replay>>>,
     shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
 }
@@ -156,6 +158,7 @@ impl Project {
             broker,
             controller: Arc::new(NoController),
             ids: Arc::new(UniqueIds),
+            executor: Executor::of_process(),
             replays: Mutex::default(),
             shelves: Mutex::default(),
         }
@@ -174,6 +177,14 @@ impl Project {
     #[must_use]
     pub fn with_ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
+        self
+    }
+
+    /// Replaces the executor, which is that of the process: sessions that do not share one know nothing of each other's
+    /// calls.
+    #[must_use]
+    pub fn with_executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
         self
     }
 

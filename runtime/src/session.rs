@@ -2,31 +2,36 @@
 //! handler, check the result.
 //!
 //! Answers for one agent's session on one project: which tools it has, what each call may touch, and that every call
-//! ends in exactly one [`CallOutcome`], a panicking handler's included. Leaves out the faces, and the admission of many
-//! calls at once (permission modes, queues, retries).
+//! ends in exactly one [`CallOutcome`], a panicking handler's included. Leaves out the faces, and when a call runs: that
+//! is the executor's.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::future::Future;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use devloop_contract::error::{Access, Ground};
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::glob::{Pattern, PatternError};
+use devloop_contract::tool::{Kind, Parallelism};
 use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
+use devloop_core::execution::flow::{Busy, Stage};
+use devloop_core::execution::retry::{Replay, Transient};
+use devloop_core::execution::turn;
 use devloop_core::registry::{BuildError, CompiledTool, Registry};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::Store;
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
-use tokio::task::JoinError;
 
 use crate::call::{CallOutcome, CallRequest, ToolService};
 use crate::context::{Context, MayBlock, Parts, publish};
+use crate::execution::{Ended, Facts, Lane, Late, Panic, Pending, Place, StreamingExecutor, Try, Verdict, Work};
 use crate::identity::Identity;
 use crate::project::{Escalation, Project};
 use crate::projection::tools_of;
-use crate::turns::{Ended, Late, Place, Turns};
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -45,7 +50,7 @@ struct Inner {
     tools: Vec<&'static Tool>,
     registry: Registry,
     sandboxes: BTreeMap<&'static str, OnceLock<Sandbox>>,
-    turns: Turns,
+    lane: Lane,
     instructions: String,
 }
 
@@ -60,13 +65,13 @@ impl Session {
         let sandboxes = tools.iter().map(|tool| (tool.name, OnceLock::new())).collect();
         let instructions = instructions(agent, &tools, &identity);
         let inner = Inner {
+            lane: project.executor.lane(),
             project,
             identity: Arc::new(identity),
             agent,
             tools,
             registry,
             sandboxes,
-            turns: Turns::default(),
             instructions,
         };
         Self { inner: Arc::new(inner) }
@@ -110,47 +115,84 @@ impl Session {
         RelPath::parse(path).is_ok_and(|path| allowed(&path))
     }
 
-    /// `None` when the caller cancelled before it was this call's turn.
-    async fn run(&self, compiled: &CompiledTool, request: CallRequest) -> Option<Result<Value, ErasedRefusal>> {
-        let (tool, cancel) = (compiled.tool(), request.cancel.clone());
-        let place = self.inner.turns.place(tool.parallelism);
-        let (context, input) = match self.prepare(compiled, request, &place) {
-            Ok(prepared) => prepared,
-            Err(refusal) => return Some(Err(refusal)),
+    /// A call takes its place in the order of this session, now, and not when the answer is first waited for. Dropped
+    /// before it has begun, it never does.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn submit(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send + use<> {
+        let submitted = self.begin(request);
+        let session = self.clone();
+        async move {
+            let (tool, pending) = match submitted {
+                Begun::Waits(tool, pending) => (tool, pending),
+                Begun::Refused(tool, refusal) => return session.told(tool, Err(refusal)).await,
+                Begun::Over(outcome) => return outcome,
+            };
+            match session.awaited(tool, pending).await {
+                Some(result) => session.told(tool, result).await,
+                None => CallOutcome::Cancelled,
+            }
+        }
+    }
+
+    /// Calls that come while a model still speaks.
+    pub fn streaming(&self) -> StreamingCalls {
+        StreamingCalls {
+            session: self.clone(),
+            calls: StreamingExecutor::new(),
+        }
+    }
+
+    fn begin(&self, request: CallRequest) -> Begun {
+        if request.cancel.is_cancelled() {
+            return Begun::Over(CallOutcome::Cancelled);
+        }
+        let Some(compiled) = self.inner.registry.get(&request.tool) else {
+            let nearest = self.inner.registry.nearest(&request.tool);
+            return Begun::Over(CallOutcome::UnknownTool {
+                name: request.tool,
+                nearest,
+            });
         };
-        let work = async move { dispatch(&context, input).await };
+        let (tool, cancel) = (compiled.tool(), request.cancel.clone());
+        match self.prepare(compiled, request) {
+            Ok((facts, work)) => Begun::Waits(tool, self.inner.lane.submit(facts, cancel, work)),
+            Err(refusal) => Begun::Refused(tool, refusal),
+        }
+    }
+
+    /// `None` when the caller cancelled before it was this call's turn.
+    async fn awaited(
+        &self,
+        tool: &'static Tool,
+        pending: Pending<Result<Value, ErasedRefusal>>,
+    ) -> Option<Result<Value, ErasedRefusal>> {
         let expected = |body| Err(ErasedRefusal::Expected(Box::new(body)));
-        let output = match self
-            .inner
-            .turns
-            .run(place, tool.parallelism, tool.timeout, cancel, work)
-            .await
-        {
+        let output = match pending.report().await.ended {
             Ended::Cancelled => return None,
-            Ended::NoTurn => return Some(expected(no_turn(tool))),
+            Ended::Refused(busy) => return Some(expected(no_turn(tool, busy))),
             // A result that came after all is better than none.
-            Ended::Done(result) | Ended::TimedOut(Late::Answered(result @ Ok(_))) => result,
+            Ended::Answered(result) | Ended::TimedOut(Late::Answered(result @ Ok(_))) => result,
             Ended::TimedOut(late) => {
                 self.watch(tool, late);
                 return Some(expected(timed_out(tool)));
             }
-            Ended::Panicked(error) => Err(ErasedRefusal::Tool(panicked(tool, error).into())),
+            Ended::Panicked(panic) => Err(ErasedRefusal::Tool(panicked(tool, panic).into())),
         };
-        Some(output.and_then(|output| finished(compiled, output)))
+        Some(output.and_then(|output| match self.inner.registry.get(tool.name) {
+            Some(compiled) => finished(compiled, output),
+            None => Ok(output),
+        }))
     }
 
     /// Lets an internal error be known that comes when the caller has its answer, `tool_timeout`, already.
     fn watch(&self, tool: &'static Tool, late: Late<Result<Value, ErasedRefusal>>) {
         let session = self.clone();
         tokio::spawn(async move {
-            let ended = match late {
-                Late::Answered(result) => Ok(Some(result)),
-                Late::Panicked(error) => Err(error),
-                Late::Running(task) => task.await,
-            };
-            let error = match ended {
-                Ok(Some(Err(ErasedRefusal::Tool(ToolError::Internal(error))))) => error,
-                Err(error) => panicked(tool, error),
+            let error = match late.answer().await {
+                Ok(Err(ErasedRefusal::Tool(ToolError::Internal(error)))) => error,
+                Err(panic) => panicked(tool, panic),
                 Ok(_) => return,
             };
             session.escalate(tool, &error).await;
@@ -162,8 +204,7 @@ impl Session {
         &self,
         compiled: &CompiledTool,
         mut request: CallRequest,
-        place: &Place,
-    ) -> Result<(Context, AnyInput), ErasedRefusal> {
+    ) -> Result<(Facts, HandlerCall), ErasedRefusal> {
         let tool = compiled.tool();
         let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
         let arguments = std::mem::take(&mut request.arguments);
@@ -176,9 +217,26 @@ impl Session {
         let input = AnyInput::parse(tool, built.input()).map_err(|error| {
             ErasedRefusal::Tool(ToolError::validation("", format!("the input cannot be read: {error}")))
         })?;
-        let may_block = matches!(place, Place::Desk(_)).then_some(MayBlock);
+        let may_block = (self.inner.lane.place(tool.parallelism) == Place::Desk).then_some(MayBlock);
         let context = self.context(tool, request, may_block).map_err(internal)?;
-        Ok((context, input))
+        // No link below a project is followed, so that its real path makes real paths.
+        let project = self.inner.project.dir.path();
+        let real = |path: &String| -> PathBuf { project.join(path) };
+        let facts = Facts::from(tool).on(built.affected_paths().iter().map(real));
+        let work = HandlerCall {
+            context,
+            input: Some(input),
+            replay: facts.replay,
+        };
+        Ok((facts, work))
+    }
+
+    /// What the caller is told, after others were told what they must know.
+    async fn told(&self, tool: &'static Tool, result: Result<Value, ErasedRefusal>) -> CallOutcome {
+        match self.outcome(tool, result) {
+            Ok(outcome) => outcome,
+            Err(error) => self.escalate(tool, &error).await,
+        }
     }
 
     /// What the handler of `tool` gets for a call.
@@ -298,28 +356,124 @@ impl ToolService for Session {
     }
 
     async fn call(&self, request: CallRequest) -> CallOutcome {
-        if request.cancel.is_cancelled() {
-            return CallOutcome::Cancelled;
-        }
-        let Some(compiled) = self.inner.registry.get(&request.tool) else {
-            let nearest = self.inner.registry.nearest(&request.tool);
-            return CallOutcome::UnknownTool {
-                name: request.tool,
-                nearest,
-            };
-        };
-        let Some(result) = self.run(compiled, request).await else {
-            return CallOutcome::Cancelled;
-        };
-        let tool = compiled.tool();
-        match self.outcome(tool, result) {
-            Ok(outcome) => outcome,
-            Err(error) => self.escalate(tool, &error).await,
-        }
+        self.submit(request).await
     }
 
     fn instructions(&self) -> &str {
         &self.inner.instructions
+    }
+}
+
+/// What became of a call so far.
+enum Begun {
+    /// It waits for its turn, or runs.
+    Waits(&'static Tool, Pending<Result<Value, ErasedRefusal>>),
+    /// Its input was refused, or nothing could be made ready for it.
+    Refused(&'static Tool, ErasedRefusal),
+    /// That was all.
+    Over(CallOutcome),
+}
+
+/// The work of a call: its handler.
+struct HandlerCall {
+    context: Context,
+    /// Nothing after the only try.
+    input: Option<AnyInput>,
+    replay: Replay,
+}
+
+impl Work for HandlerCall {
+    type Answer = Result<Value, ErasedRefusal>;
+
+    async fn run(&mut self, _attempt: Try) -> Self::Answer {
+        let input = match self.replay {
+            Replay::Safe => self.input.clone(),
+            Replay::Never => self.input.take(),
+        };
+        match input {
+            Some(input) => dispatch(&self.context, input).await,
+            None => Err(ErasedRefusal::Tool(
+                InternalError::bare("a call that may not be repeated was tried twice").into(),
+            )),
+        }
+    }
+
+    fn judge(&self, answer: &Self::Answer) -> Verdict {
+        match answer {
+            Ok(_) => Verdict::Success,
+            Err(ErasedRefusal::Tool(ToolError::Internal(error))) => {
+                Transient::cause_of(error).map_or(Verdict::Failure, Verdict::Transient)
+            }
+            Err(_) => Verdict::Failure,
+        }
+    }
+}
+
+/// The calls of one answer of a model, on one session; named by their `tool_use_id`. Dropped, it is discarded.
+///
+/// See [`StreamingExecutor`] for what begins when.
+#[derive(Debug)]
+pub struct StreamingCalls {
+    session: Session,
+    calls: StreamingExecutor<CallOutcome>,
+}
+
+impl StreamingCalls {
+    /// The model has said a call. It begins now, when it can do no harm if the answer is thrown away, else when the answer
+    /// is complete.
+    ///
+    /// # Errors
+    /// The answer has a call of that `tool_use_id` already or 64 calls, or is complete: nothing has changed.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn submit(&self, mut request: CallRequest) -> Result<(), turn::Refused> {
+        // What is unknown does nothing, so that it may be said at once.
+        let unknown = turn::Facts {
+            kind: Kind::ReadOnly,
+            parallelism: Parallelism::Shared,
+            concurrency_safe: true,
+            retry_safe: true,
+        };
+        let compiled = self.session.inner.registry.get(&request.tool);
+        let facts = compiled.map_or(unknown, |compiled| compiled.tool().into());
+        let (id, cancel, session) = (
+            request.tool_use_id.clone(),
+            request.cancel.clone(),
+            self.session.clone(),
+        );
+        self.calls.submit_under(&cancel, id, facts, move |cancel| {
+            request.cancel = cancel;
+            session.submit(request)
+        })
+    }
+
+    /// The answer is complete: what was held back begins.
+    pub fn end(&self) {
+        self.calls.end();
+    }
+
+    /// The next outcome in the order of the calls, with the `tool_use_id`; nothing when the answer is complete and all
+    /// outcomes were taken.
+    pub async fn next(&mut self) -> Option<(String, CallOutcome)> {
+        let (id, result) = self.calls.next().await?;
+        Some((id, result.unwrap_or_else(|panic| unforeseen(&panic))))
+    }
+
+    /// The answer is thrown away: what runs is told to stop and its outcomes are dropped, what did not begin never does.
+    pub fn discard(&self) {
+        self.calls.discard();
+    }
+}
+
+/// The path of calls itself broke off; handlers that do are told otherwise.
+fn unforeseen(panic: &Panic) -> CallOutcome {
+    let error_id = format!("err-{}", uuid::Uuid::now_v7());
+    tracing::error!(error_id, "the path of a call: {panic}");
+    CallOutcome::Internal {
+        message: "the call broke off".to_owned(),
+        chain: panic.to_string(),
+        error_id,
     }
 }
 
@@ -342,7 +496,7 @@ fn finished(compiled: &CompiledTool, output: Value) -> Result<Value, ErasedRefus
     Ok(result)
 }
 
-fn panicked(tool: &Tool, error: JoinError) -> InternalError {
+fn panicked(tool: &Tool, error: Panic) -> InternalError {
     InternalError::new(format!("the handler of {} panicked", tool.name), error)
 }
 
@@ -350,14 +504,15 @@ fn path_rule(text: &str) -> Result<(), String> {
     RelPath::parse(text).map(|_| ()).map_err(|problem| problem.to_string())
 }
 
-fn no_turn(tool: &Tool) -> FailureBody {
+fn no_turn(tool: &Tool, busy: Busy) -> FailureBody {
+    let reason = match busy {
+        Busy::TooLate(Stage::Gate) => format!("earlier calls of this session did not end within {:?}", tool.timeout),
+        busy => busy.to_string(),
+    };
     FailureBody {
         ok: false,
         code: "tool_busy".to_owned(),
-        reason: format!(
-            "earlier calls of this session did not end within {:?}; nothing was done",
-            tool.timeout
-        ),
+        reason: format!("{reason}; nothing was done"),
         hint: Some("Call again when they have been answered.".to_owned()),
         details: None,
     }

@@ -8,6 +8,7 @@
 
 pub mod digest;
 pub mod events;
+pub mod execution;
 pub mod graph;
 pub mod memory;
 mod process;

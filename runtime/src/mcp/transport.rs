@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use devloop_core::execution::gate;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetExtensions, GetMeta, ProtocolVersion,
@@ -28,10 +29,11 @@ use super::framing::{Frame, Refused, WireError};
 /// that does not read cannot fill the memory.
 const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
-/// As many requests may be in flight; further frames wait in the pipe, a cancellation among them too. Fewer live calls
-/// also mean less memory and a warmer cache: with no limit, a client that sends 5,000 calls at once is served a third
-/// slower.
-const IN_FLIGHT_LIMIT: usize = 256;
+/// One more request than that may be in flight; further frames wait in the pipe, a cancellation among them too. As many
+/// may wait for their turn in a session: a client that sends thousands of calls at once is held up, and not told that the
+/// session is busy. Fewer live calls also mean less memory and a warmer cache: with no limit, 5,000 calls at once are
+/// served a third slower.
+const IN_FLIGHT_LIMIT: usize = gate::PENDING - 1;
 
 /// A buffer above this capacity is given back after use.
 const KEPT_CAPACITY: usize = 1024 * 1024;

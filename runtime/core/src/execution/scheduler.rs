@@ -1,0 +1,1022 @@
+//! How many calls run at once, and whose turn is next.
+//!
+//! Answers for the limits, over all and for each session, and for fairness: free room goes to the sessions in turn, and
+//! within a session to the call that has waited longest. Leaves out the order that a session's calls must keep (the
+//! gate's), and what a call touches (the path locks').
+//!
+//! For each kind the sessions that wait stand in a ring: the first that has room of its own is next and then goes to the
+//! end; one that is passed over keeps its place. Between kinds that both have room, the session goes first that was not
+//! served for longest, and of one session the older call. So a session that is served well in one kind loses no place in
+//! another, and nobody starves while calls end.
+//!
+//! Cost: to come and to leave are searches in a map and, for a call that waits, in its queue; a call that may run is
+//! looked for among the sessions that wait, and only while there is room for a kind that waits.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use devloop_contract::tool::Kind;
+
+use super::{CallId, SessionId};
+
+/// How many calls may run at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Of all kinds together.
+    pub total: usize,
+    /// That only read.
+    pub read_only: usize,
+    /// That change the project.
+    pub write: usize,
+    /// That start programs.
+    pub execute: usize,
+}
+
+impl Room {
+    fn of(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::ReadOnly => self.read_only,
+            Kind::Write => self.write,
+            Kind::Execute => self.execute,
+        }
+    }
+}
+
+/// The limits of a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls in flight over all sessions. Default: 32, of which 24 read, 8 write and 3 execute.
+    pub in_flight: Room,
+    /// Calls in flight for each session. Default: 10, of which 8 read, 4 write and 2 execute.
+    pub per_session: Room,
+    /// Calls that wait over all sessions. Default: 256.
+    pub waiting: usize,
+    /// Calls that wait for each session. Default: 64.
+    pub waiting_per_session: usize,
+    /// The longest that a call waits. Default: 180 s.
+    pub wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            in_flight: Room {
+                total: 32,
+                read_only: 24,
+                write: 8,
+                execute: 3,
+            },
+            per_session: Room {
+                total: 10,
+                read_only: 8,
+                write: 4,
+                execute: 2,
+            },
+            waiting: 256,
+            waiting_per_session: 64,
+            wait: Duration::from_mins(3),
+        }
+    }
+}
+
+/// The most that a limit on a number of calls may be.
+const MOST_CALLS: usize = 100_000;
+
+/// The longest wait that may be set: a week is as good as for ever, and that is what must not be.
+const LONGEST_WAIT: Duration = Duration::from_hours(168);
+
+impl Limits {
+    /// Judges the limits.
+    ///
+    /// # Errors
+    /// The first setting that makes no sense: a room of none, in which a call would wait for ever; a part above the
+    /// whole, or a session's above all sessions', which would say something that never holds; more than 100,000 calls;
+    /// a wait of nothing, or of more than a week.
+    pub fn check(&self) -> Result<(), LimitsError> {
+        let rooms = [("in_flight", &self.in_flight), ("per_session", &self.per_session)];
+        for (room_name, room) in rooms {
+            let setting = |part: &str| format!("{room_name}.{part}");
+            between(setting("total"), room.total, 1, MOST_CALLS, "the most there may be")?;
+            let whole = format!("`{room_name}.total`");
+            for (part, value) in parts(room) {
+                between(setting(part), value, 1, room.total, &whole)?;
+            }
+        }
+        let all = [("total", self.in_flight.total)]
+            .into_iter()
+            .chain(parts(&self.in_flight));
+        let own = [("total", self.per_session.total)]
+            .into_iter()
+            .chain(parts(&self.per_session));
+        for ((part, all), (_, own)) in all.zip(own) {
+            let whole = format!("`in_flight.{part}`");
+            between(format!("per_session.{part}"), own, 1, all, &whole)?;
+        }
+        between("waiting".into(), self.waiting, 1, MOST_CALLS, "the most there may be")?;
+        between(
+            "waiting_per_session".into(),
+            self.waiting_per_session,
+            1,
+            self.waiting,
+            "`waiting`",
+        )?;
+        if self.wait.is_zero() || self.wait > LONGEST_WAIT {
+            return Err(LimitsError {
+                setting: "wait".into(),
+                found: format!("{:?}", self.wait),
+                expected: format!("more than nothing and at most {LONGEST_WAIT:?}"),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn parts(room: &Room) -> [(&'static str, usize); 3] {
+    [
+        ("read_only", room.read_only),
+        ("write", room.write),
+        ("execute", room.execute),
+    ]
+}
+
+fn between(setting: String, found: usize, least: usize, most: usize, why: &str) -> Result<(), LimitsError> {
+    if (least..=most).contains(&found) {
+        return Ok(());
+    }
+    Err(LimitsError {
+        setting,
+        found: found.to_string(),
+        expected: format!("{least} to {most} ({why})"),
+    })
+}
+
+/// A limit that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitsError {
+    /// Which one.
+    pub setting: String,
+    /// What it is.
+    pub found: String,
+    /// What it may be.
+    pub expected: String,
+}
+
+impl fmt::Display for LimitsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is {}; expected {}", self.setting, self.found, self.expected)
+    }
+}
+
+impl std::error::Error for LimitsError {}
+
+/// Why a call is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// As many calls of all sessions wait as may.
+    Full {
+        /// How many.
+        limit: usize,
+    },
+    /// As many calls of this session wait as may.
+    SessionFull {
+        /// How many.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { limit } => write!(f, "{limit} calls wait already, over all sessions"),
+            Self::SessionFull { limit } => write!(f, "{limit} calls of this session wait already to run"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Where a call was that has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It waited, and never runs.
+    Waiting,
+    /// It ran.
+    Running,
+    /// Nowhere: it had left already, or never came.
+    Nowhere,
+}
+
+/// Which calls run and which wait.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use devloop_contract::tool::Kind;
+/// use devloop_core::execution::scheduler::{Limits, Scheduler};
+/// use devloop_core::execution::{CallId, SessionId};
+///
+/// let mut scheduler = Scheduler::new(Limits::default())?;
+/// let (now, mut launched) = (Duration::ZERO, Vec::new());
+/// for call in 1..=3 {
+///     scheduler.submit(CallId(call), SessionId(1), Kind::Execute, now, Duration::MAX, &mut launched)?;
+/// }
+/// // At most two of a session start programs at once.
+/// assert_eq!(launched, [CallId(1), CallId(2)]);
+/// scheduler.leave(CallId(1), &mut launched);
+/// assert_eq!(launched, [CallId(1), CallId(2), CallId(3)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    limits: Limits,
+    calls: BTreeMap<CallId, Call>,
+    sessions: BTreeMap<SessionId, Session>,
+    /// For each kind the sessions in which a call of it waits; the next in turn first.
+    rings: [VecDeque<SessionId>; 3],
+    waiting: Count,
+    running: Count,
+    /// Numbers what happens, so that it can be told which was earlier.
+    next: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    session: SessionId,
+    kind: Kind,
+    /// When it no longer waits; nothing when it runs.
+    until: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Session {
+    /// By kind, so that a kind without room holds up no other. Each call with its number.
+    queues: [VecDeque<(u64, CallId)>; 3],
+    /// When a call of it was launched last, else when it came.
+    served: u64,
+    waiting: Count,
+    running: Count,
+}
+
+/// How many calls of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count([usize; 3]);
+
+const KINDS: [Kind; 3] = [Kind::ReadOnly, Kind::Write, Kind::Execute];
+
+fn index(kind: Kind) -> usize {
+    match kind {
+        Kind::ReadOnly => 0,
+        Kind::Write => 1,
+        Kind::Execute => 2,
+    }
+}
+
+impl Count {
+    fn total(self) -> usize {
+        self.0.iter().sum()
+    }
+
+    fn add(&mut self, kind: Kind) {
+        self.0[index(kind)] += 1;
+    }
+
+    fn remove(&mut self, kind: Kind) {
+        self.0[index(kind)] -= 1;
+    }
+
+    fn leaves_room(self, kind: Kind, room: &Room) -> bool {
+        self.total() < room.total && self.0[index(kind)] < room.of(kind)
+    }
+}
+
+impl Scheduler {
+    /// A scheduler without calls.
+    ///
+    /// # Errors
+    /// A limit that makes no sense; see [`Limits::check`].
+    pub fn new(limits: Limits) -> Result<Self, LimitsError> {
+        limits.check()?;
+        Ok(Self {
+            limits,
+            calls: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            rings: Default::default(),
+            waiting: Count::default(),
+            running: Count::default(),
+            next: 0,
+        })
+    }
+
+    /// A call comes; it waits until `until` or as long as the limits say, whatever is sooner. When it may run at once
+    /// it is added to `launched`.
+    ///
+    /// # Errors
+    /// It would have to wait, and as many wait as may: the scheduler is as it was.
+    pub fn submit(
+        &mut self,
+        call: CallId,
+        session: SessionId,
+        kind: Kind,
+        now: Duration,
+        until: Duration,
+        launched: &mut Vec<CallId>,
+    ) -> Result<(), Refused> {
+        debug_assert!(!self.calls.contains_key(&call), "{call:?} is known already");
+        // Whoever waits and could run, runs already; so the newcomer overtakes nobody for whom there is room.
+        let own = self.sessions.get(&session);
+        let (own_waiting, own_running) = own.map_or_else(Default::default, |own| (own.waiting, own.running));
+        if self.running.leaves_room(kind, &self.limits.in_flight)
+            && own_running.leaves_room(kind, &self.limits.per_session)
+        {
+            self.calls.insert(
+                call,
+                Call {
+                    session,
+                    kind,
+                    until: None,
+                },
+            );
+            let served = self.number();
+            let own = self.sessions.entry(session).or_default();
+            own.running.add(kind);
+            own.served = served;
+            self.running.add(kind);
+            launched.push(call);
+            return Ok(());
+        }
+        if own_waiting.total() >= self.limits.waiting_per_session {
+            return Err(Refused::SessionFull {
+                limit: self.limits.waiting_per_session,
+            });
+        }
+        if self.waiting.total() >= self.limits.waiting {
+            return Err(Refused::Full {
+                limit: self.limits.waiting,
+            });
+        }
+        let until = Some(until.min(now.saturating_add(self.limits.wait)));
+        self.calls.insert(call, Call { session, kind, until });
+        let number = self.number();
+        let own = self.sessions.entry(session).or_insert_with(|| Session {
+            served: number,
+            ..Session::default()
+        });
+        own.queues[index(kind)].push_back((number, call));
+        own.waiting.add(kind);
+        self.waiting.add(kind);
+        if own_waiting.0[index(kind)] == 0 {
+            self.rings[index(kind)].push_back(session);
+        }
+        Ok(())
+    }
+
+    /// A call is done, was cancelled or gives up, wherever it is. Those that may run now are added to `launched`.
+    pub fn leave(&mut self, call: CallId, launched: &mut Vec<CallId>) -> Left {
+        let Some(Call { session, kind, until }) = self.calls.remove(&call) else {
+            return Left::Nowhere;
+        };
+        if until.is_some() {
+            self.forget_waiting(call, session, kind);
+            return Left::Waiting;
+        }
+        self.running.remove(kind);
+        if let Some(own) = self.sessions.get_mut(&session) {
+            own.running.remove(kind);
+            self.drop_if_idle(session);
+        }
+        self.launch(launched);
+        Left::Running
+    }
+
+    /// The time goes on. Calls that have waited too long are added to `refused`; they never run.
+    pub fn tick(&mut self, now: Duration, refused: &mut Vec<CallId>) {
+        let late = |call: &Call| call.until.is_some_and(|until| until <= now);
+        let late: Vec<(CallId, Call)> = self
+            .calls
+            .iter()
+            .filter(|(_, call)| late(call))
+            .map(|(id, call)| (*id, *call))
+            .collect();
+        for (id, call) in late {
+            self.calls.remove(&id);
+            self.forget_waiting(id, call.session, call.kind);
+            refused.push(id);
+        }
+    }
+
+    /// Until when a call waits; nothing when it runs or is not known.
+    pub fn waits_until(&self, call: CallId) -> Option<Duration> {
+        self.calls.get(&call)?.until
+    }
+
+    /// How many calls wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.total()
+    }
+
+    /// How many calls run.
+    pub fn running(&self) -> usize {
+        self.running.total()
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn forget_waiting(&mut self, call: CallId, session: SessionId, kind: Kind) {
+        self.waiting.remove(kind);
+        let Some(own) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        own.queues[index(kind)].retain(|&(_, other)| other != call);
+        own.waiting.remove(kind);
+        if own.waiting.0[index(kind)] == 0 {
+            self.rings[index(kind)].retain(|&other| other != session);
+            self.drop_if_idle(session);
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn drop_if_idle(&mut self, session: SessionId) {
+        let idle = |own: &Session| own.waiting.total() == 0 && own.running.total() == 0;
+        if self.sessions.get(&session).is_some_and(idle) {
+            self.sessions.remove(&session);
+        }
+    }
+
+    fn launch(&mut self, launched: &mut Vec<CallId>) {
+        while let Some((place, kind)) = self.next_in_turn() {
+            let served = self.number();
+            let Some(session) = self.rings[index(kind)].remove(place) else {
+                return;
+            };
+            let Some(own) = self.sessions.get_mut(&session) else {
+                return;
+            };
+            let Some((_, call)) = own.queues[index(kind)].pop_front() else {
+                return;
+            };
+            own.served = served;
+            own.waiting.remove(kind);
+            own.running.add(kind);
+            self.waiting.remove(kind);
+            self.running.add(kind);
+            if own.waiting.0[index(kind)] > 0 {
+                self.rings[index(kind)].push_back(session);
+            }
+            if let Some(call) = self.calls.get_mut(&call) {
+                call.until = None;
+            }
+            launched.push(call);
+        }
+    }
+
+    /// Where in the ring of which kind the session stands of which a call may run now.
+    fn next_in_turn(&self) -> Option<(usize, Kind)> {
+        let first = |kind: Kind| {
+            let mut ring = self.rings[index(kind)].iter().enumerate();
+            ring.find_map(|(place, session)| {
+                let own = self.sessions.get(session)?;
+                let (number, _) = own.queues[index(kind)].front()?;
+                let fits = own.running.leaves_room(kind, &self.limits.per_session);
+                fits.then_some((own.served, *number, place, kind))
+            })
+        };
+        let roomy = |kind: &Kind| self.running.leaves_room(*kind, &self.limits.in_flight);
+        let found = KINDS.into_iter().filter(roomy).filter_map(first);
+        let next = found.min_by_key(|&(served, number, ..)| (served, number));
+        next.map(|(_, _, place, kind)| (place, kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::execution::testing::config;
+
+    const NEVER: Duration = Duration::MAX;
+
+    /// The model: the calls that run and those that wait, as plain lists, and who was served when as lists, too.
+    #[derive(Clone)]
+    struct Model {
+        limits: Limits,
+        running: Vec<Known>,
+        waiting: Vec<Known>,
+        /// Which session waits for which kind, in the order in which they came or were served.
+        order: Vec<(SessionId, Kind)>,
+        /// All sessions that have calls, the one that was served last at the end.
+        served: Vec<SessionId>,
+    }
+
+    #[derive(Clone, Copy)]
+    struct Known {
+        call: CallId,
+        session: SessionId,
+        kind: Kind,
+        until: Duration,
+    }
+
+    impl Model {
+        fn may_run(&self, new: &Known) -> bool {
+            let count = |test: &dyn Fn(&Known) -> bool| self.running.iter().filter(|known| test(known)).count();
+            let (all, own) = (&self.limits.in_flight, &self.limits.per_session);
+            count(&|_| true) < all.total
+                && count(&|known| known.kind == new.kind) < all.of(new.kind)
+                && count(&|known| known.session == new.session) < own.total
+                && count(&|known| known.session == new.session && known.kind == new.kind) < own.of(new.kind)
+        }
+
+        fn launch(&mut self) -> Vec<CallId> {
+            let mut launched = Vec::new();
+            loop {
+                let first = |kind: Kind| {
+                    let mut order = self.order.iter().filter(|other| other.1 == kind);
+                    order.find_map(|&(session, kind)| {
+                        let own = |known: &&Known| known.session == session && known.kind == kind;
+                        self.waiting
+                            .iter()
+                            .find(own)
+                            .filter(|known| self.may_run(known))
+                            .copied()
+                    })
+                };
+                let found = [Kind::Execute, Kind::ReadOnly, Kind::Write]
+                    .into_iter()
+                    .filter_map(first);
+                let Some(next) = found.min_by_key(|known| {
+                    let served = self.served.iter().position(|session| *session == known.session);
+                    (served, self.waiting.iter().position(|other| other.call == known.call))
+                }) else {
+                    return launched;
+                };
+                self.waiting.retain(|known| known.call != next.call);
+                self.running.push(next);
+                launched.push(next.call);
+                self.order.retain(|&other| other != (next.session, next.kind));
+                self.order.push((next.session, next.kind));
+                self.served.retain(|&other| other != next.session);
+                self.served.push(next.session);
+                self.forget_idle();
+            }
+        }
+
+        fn forget_idle(&mut self) {
+            let waits = |session, kind| {
+                let mut waiting = self.waiting.iter();
+                waiting.any(|known| (known.session, known.kind) == (session, kind))
+            };
+            self.order.retain(|&(session, kind)| waits(session, kind));
+            let mut all = self.waiting.iter().chain(&self.running);
+            self.served
+                .retain(|session| all.clone().any(|known| known.session == *session));
+            debug_assert!(all.all(|known| self.served.contains(&known.session)));
+        }
+
+        fn submit(&mut self, new: Known) -> Result<Vec<CallId>, Refused> {
+            let before = self.clone();
+            self.waiting.push(new);
+            if !self.order.contains(&(new.session, new.kind)) {
+                self.order.push((new.session, new.kind));
+            }
+            if !self.served.contains(&new.session) {
+                self.served.push(new.session);
+            }
+            let launched = self.launch();
+            let own = self.waiting.iter().filter(|known| known.session == new.session).count();
+            let refused = if own > self.limits.waiting_per_session {
+                Some(Refused::SessionFull {
+                    limit: self.limits.waiting_per_session,
+                })
+            } else if self.waiting.len() > self.limits.waiting {
+                Some(Refused::Full {
+                    limit: self.limits.waiting,
+                })
+            } else {
+                None
+            };
+            match refused {
+                Some(refused) => {
+                    *self = before;
+                    Err(refused)
+                }
+                None => Ok(launched),
+            }
+        }
+
+        fn leave(&mut self, call: CallId) -> (Left, Vec<CallId>) {
+            let (waiting, running) = (self.waiting.len(), self.running.len());
+            self.waiting.retain(|known| known.call != call);
+            self.running.retain(|known| known.call != call);
+            let left = if self.waiting.len() < waiting {
+                Left::Waiting
+            } else if self.running.len() < running {
+                Left::Running
+            } else {
+                Left::Nowhere
+            };
+            self.forget_idle();
+            (left, self.launch())
+        }
+
+        fn tick(&mut self, now: Duration) -> Vec<CallId> {
+            let late = |known: &&Known| known.until <= now;
+            let mut refused: Vec<_> = self.waiting.iter().filter(late).map(|known| known.call).collect();
+            self.waiting.retain(|known| !late(&known));
+            self.forget_idle();
+            refused.sort_unstable();
+            refused
+        }
+    }
+
+    #[derive(Clone)]
+    struct Both {
+        scheduler: Scheduler,
+        model: Model,
+        now: Duration,
+    }
+
+    impl Both {
+        fn new(limits: Limits) -> Self {
+            Self {
+                scheduler: Scheduler::new(limits).unwrap(),
+                model: Model {
+                    limits,
+                    running: Vec::new(),
+                    waiting: Vec::new(),
+                    order: Vec::new(),
+                    served: Vec::new(),
+                },
+                now: Duration::ZERO,
+            }
+        }
+
+        fn submit(&mut self, call: CallId, session: SessionId, kind: Kind, patience: Duration) {
+            let mut launched = Vec::new();
+            let until = self.now.saturating_add(patience);
+            let taken = self
+                .scheduler
+                .submit(call, session, kind, self.now, until, &mut launched);
+            let expected = self.model.submit(Known {
+                call,
+                session,
+                kind,
+                until: until.min(self.now + self.model.limits.wait),
+            });
+            assert_eq!(taken.map(|()| launched), expected);
+            self.check();
+        }
+
+        fn leave(&mut self, call: CallId) {
+            let mut launched = Vec::new();
+            let left = self.scheduler.leave(call, &mut launched);
+            assert_eq!((left, launched), self.model.leave(call));
+            self.check();
+        }
+
+        fn tick(&mut self, later: Duration) {
+            self.now += later;
+            let mut refused = Vec::new();
+            self.scheduler.tick(self.now, &mut refused);
+            assert_eq!(refused, self.model.tick(self.now));
+            self.check();
+        }
+
+        fn check(&self) {
+            let (scheduler, model) = (&self.scheduler, &self.model);
+            assert_eq!(scheduler.running(), model.running.len());
+            assert_eq!(scheduler.waiting(), model.waiting.len());
+            // Nobody waits for whom there is room, so calls that end always lead on.
+            assert!(model.waiting.iter().all(|known| !model.may_run(known)));
+            for known in &model.waiting {
+                assert_eq!(scheduler.waits_until(known.call), Some(known.until));
+            }
+            if model.running.is_empty() {
+                assert!(
+                    scheduler.sessions.is_empty() && scheduler.rings.iter().all(VecDeque::is_empty),
+                    "nothing is left behind"
+                );
+            }
+        }
+    }
+
+    fn small() -> Limits {
+        Limits {
+            in_flight: Room {
+                total: 2,
+                read_only: 2,
+                write: 1,
+                execute: 1,
+            },
+            per_session: Room {
+                total: 1,
+                read_only: 1,
+                write: 1,
+                execute: 1,
+            },
+            waiting: 2,
+            waiting_per_session: 2,
+            wait: Duration::from_secs(2),
+        }
+    }
+
+    fn explore(both: &Both, comes: u64, nodes: &mut usize) {
+        *nodes += 1;
+        if comes < 4 {
+            for session in [SessionId(0), SessionId(1)] {
+                for kind in [Kind::ReadOnly, Kind::Write] {
+                    let mut both = both.clone();
+                    both.submit(CallId(comes), session, kind, Duration::from_secs(1 + comes % 3));
+                    explore(&both, comes + 1, nodes);
+                }
+            }
+        }
+        let (waiting, running) = (&both.model.waiting, &both.model.running);
+        for known in waiting.iter().chain(running) {
+            let mut both = both.clone();
+            both.leave(known.call);
+            explore(&both, comes, nodes);
+        }
+        if !waiting.is_empty() {
+            let mut both = both.clone();
+            both.tick(Duration::from_secs(1));
+            explore(&both, comes, nodes);
+        }
+    }
+
+    #[test]
+    fn scheduler_every_interleaving_of_four_calls_of_two_sessions() {
+        let mut nodes = 0;
+        explore(&Both::new(small()), 0, &mut nodes);
+        assert!(nodes > 10_000, "{nodes}");
+    }
+
+    fn limits() -> impl Strategy<Value = Limits> {
+        fn room(most: [usize; 4]) -> impl Strategy<Value = Room> {
+            (1..=most[0]).prop_flat_map(move |total| {
+                let part = |most: usize| 1..=most.min(total);
+                (part(most[1]), part(most[2]), part(most[3])).prop_map(move |(read_only, write, execute)| Room {
+                    total,
+                    read_only,
+                    write,
+                    execute,
+                })
+            })
+        }
+        room([6; 4])
+            .prop_flat_map(|all| {
+                let own = room([all.total, all.read_only, all.write, all.execute]);
+                (Just(all), own, 1_usize..10)
+            })
+            .prop_flat_map(|(in_flight, per_session, waiting)| {
+                (1..=waiting, 1_u64..6).prop_map(move |(waiting_per_session, wait)| Limits {
+                    in_flight,
+                    per_session,
+                    waiting,
+                    waiting_per_session,
+                    wait: Duration::from_secs(wait),
+                })
+            })
+    }
+
+    fn kind() -> impl Strategy<Value = Kind> {
+        prop::sample::select(KINDS.to_vec())
+    }
+
+    #[test]
+    fn scheduler_random_operations_do_what_the_model_does() {
+        let operation = (0..10, 0_u64..4, kind(), 0_u64..6, any::<prop::sample::Index>());
+        proptest!(config(120), |(limits in limits(), operations in prop::collection::vec(operation, 1..120))| {
+            let mut both = Both::new(limits);
+            for (number, (what, session, kind, seconds, which)) in operations.into_iter().enumerate() {
+                match what {
+                    0..=4 => {
+                        let patience = if seconds == 5 { NEVER } else { Duration::from_secs(seconds) };
+                        both.submit(CallId(number as u64), SessionId(session), kind, patience);
+                    }
+                    5..=8 => both.leave(CallId(which.index(number + 1) as u64)),
+                    _ => both.tick(Duration::from_secs(seconds)),
+                }
+            }
+        });
+    }
+
+    /// However the other sessions press, a session that always has something waiting is served once in each round.
+    #[test]
+    fn scheduler_serves_the_sessions_in_turn() {
+        let mut scheduler = Scheduler::new(Limits {
+            in_flight: Room {
+                total: 1,
+                read_only: 1,
+                write: 1,
+                execute: 1,
+            },
+            per_session: Room {
+                total: 1,
+                read_only: 1,
+                write: 1,
+                execute: 1,
+            },
+            ..Limits::default()
+        })
+        .unwrap();
+        let mut launched = Vec::new();
+        // The first asks for 40 calls before the others come with four each; one is of a kind of its own.
+        let calls = (0..40).map(|n| (n, 0)).chain((0..12).map(|n| (100 + n, 1 + n % 3)));
+        for (call, session) in calls {
+            let kind = if session == 3 { Kind::Execute } else { Kind::ReadOnly };
+            scheduler
+                .submit(
+                    CallId(call),
+                    SessionId(session),
+                    kind,
+                    Duration::ZERO,
+                    NEVER,
+                    &mut launched,
+                )
+                .unwrap();
+        }
+        let mut served = Vec::new();
+        while let Some(call) = launched.pop() {
+            served.push(if call.0 < 100 { 0 } else { 1 + call.0 % 100 % 3 });
+            scheduler.leave(call, &mut launched);
+        }
+        assert_eq!(served[..17], [0, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(served.len(), 52);
+    }
+
+    /// A session that is served well in one kind must not lose its place in another.
+    #[test]
+    fn scheduler_starves_no_kind_of_a_session_that_is_served_in_another() {
+        let mut scheduler = Scheduler::new(Limits {
+            in_flight: Room {
+                total: 3,
+                read_only: 2,
+                write: 1,
+                execute: 1,
+            },
+            per_session: Room {
+                total: 3,
+                read_only: 2,
+                write: 1,
+                execute: 1,
+            },
+            ..Limits::default()
+        })
+        .unwrap();
+        let mut launched = Vec::new();
+        let mut submit = |scheduler: &mut Scheduler, call: u64, session: u64, kind: Kind| {
+            scheduler
+                .submit(
+                    CallId(call),
+                    SessionId(session),
+                    kind,
+                    Duration::ZERO,
+                    NEVER,
+                    &mut launched,
+                )
+                .unwrap();
+            std::mem::take(&mut launched)
+        };
+        submit(&mut scheduler, 0, 0, Kind::Execute);
+        submit(&mut scheduler, 1, 1, Kind::Execute);
+        submit(&mut scheduler, 2, 2, Kind::Execute);
+        submit(&mut scheduler, 3, 0, Kind::Execute);
+        let mut order = Vec::new();
+        let mut runs = 0;
+        for round in 0..3 {
+            // The session that waits for its execution reads all the while.
+            let read = 100 + round;
+            assert_eq!(submit(&mut scheduler, read, 1, Kind::ReadOnly), [CallId(read)]);
+            let mut next = Vec::new();
+            scheduler.leave(CallId(runs), &mut next);
+            order.extend(next.iter().map(|call| call.0));
+            runs = next[0].0;
+            scheduler.leave(CallId(read), &mut next);
+        }
+        assert_eq!(order, [1, 2, 3]);
+    }
+
+    #[test]
+    fn scheduler_defaults_are_the_documented_ones() {
+        for (sessions, kind, expected) in [
+            (1, Kind::ReadOnly, 8),
+            (1, Kind::Write, 4),
+            (1, Kind::Execute, 2),
+            (8, Kind::ReadOnly, 24),
+            (8, Kind::Write, 8),
+            (8, Kind::Execute, 3),
+        ] {
+            let mut scheduler = Scheduler::new(Limits::default()).unwrap();
+            let mut launched = Vec::new();
+            for call in 0..32 {
+                let session = SessionId(call % sessions);
+                scheduler
+                    .submit(CallId(call), session, kind, Duration::ZERO, NEVER, &mut launched)
+                    .unwrap();
+            }
+            assert_eq!(launched.len(), expected, "{sessions} {kind:?}");
+        }
+        for (sessions, expected) in [(1, 10), (8, 32)] {
+            let mut scheduler = Scheduler::new(Limits::default()).unwrap();
+            let mut launched = Vec::new();
+            for call in 0..64 * sessions.min(4) {
+                let kind = KINDS[usize::try_from(call / sessions).unwrap() % 3];
+                let session = SessionId(call % sessions);
+                scheduler
+                    .submit(CallId(call), session, kind, Duration::ZERO, NEVER, &mut launched)
+                    .unwrap();
+            }
+            assert_eq!(launched.len(), expected, "{sessions} sessions, all kinds");
+        }
+    }
+
+    #[test]
+    fn scheduler_refuses_what_would_wait_beyond_64_of_a_session_or_256_of_all() {
+        let mut scheduler = Scheduler::new(Limits::default()).unwrap();
+        let mut launched = Vec::new();
+        let mut submit = |call: u64, session: u64| {
+            let (call, session) = (CallId(call), SessionId(session));
+            scheduler.submit(call, session, Kind::Execute, Duration::ZERO, NEVER, &mut launched)
+        };
+        for call in 0..66 {
+            submit(call, 0).unwrap();
+        }
+        let refused = submit(66, 0).unwrap_err();
+        assert_eq!(refused, Refused::SessionFull { limit: 64 });
+        assert_eq!(refused.to_string(), "64 calls of this session wait already to run");
+        // One more runs, the third of all.
+        for call in 100..100 + 1 + 256 - 64 {
+            submit(call, 1 + call % 6).unwrap();
+        }
+        let refused = submit(500, 9).unwrap_err();
+        assert_eq!(refused.to_string(), "256 calls wait already, over all sessions");
+    }
+
+    #[test]
+    fn scheduler_refuses_a_call_that_has_waited_180_seconds() {
+        let mut scheduler = Scheduler::new(Limits::default()).unwrap();
+        let (mut launched, mut refused) = (Vec::new(), Vec::new());
+        for call in 0..3 {
+            let now = Duration::from_secs(call);
+            scheduler
+                .submit(CallId(call), SessionId(0), Kind::Execute, now, NEVER, &mut launched)
+                .unwrap();
+        }
+        scheduler.tick(Duration::from_secs(181), &mut refused);
+        assert_eq!(refused, []);
+        scheduler.tick(Duration::from_secs(182), &mut refused);
+        assert_eq!(refused, [CallId(2)]);
+        assert_eq!(scheduler.leave(CallId(2), &mut launched), Left::Nowhere);
+        scheduler.leave(CallId(0), &mut launched);
+        assert_eq!(launched, [CallId(0), CallId(1)], "it never runs");
+    }
+
+    #[test]
+    fn scheduler_limits_that_make_no_sense_are_named() {
+        let said = |change: &dyn Fn(&mut Limits)| {
+            let mut limits = Limits::default();
+            change(&mut limits);
+            Scheduler::new(limits).unwrap_err().to_string()
+        };
+        assert_eq!(
+            said(&|limits| limits.in_flight.total = 0),
+            "`in_flight.total` is 0; expected 1 to 100000 (the most there may be)"
+        );
+        assert_eq!(
+            said(&|limits| limits.in_flight.write = 33),
+            "`in_flight.write` is 33; expected 1 to 32 (`in_flight.total`)"
+        );
+        assert_eq!(
+            said(&|limits| limits.per_session.execute = 0),
+            "`per_session.execute` is 0; expected 1 to 10 (`per_session.total`)"
+        );
+        assert_eq!(
+            said(&|limits| limits.per_session.execute = 4),
+            "`per_session.execute` is 4; expected 1 to 3 (`in_flight.execute`)"
+        );
+        assert_eq!(
+            said(&|limits| limits.per_session.total = 33),
+            "`per_session.total` is 33; expected 1 to 32 (`in_flight.total`)"
+        );
+        assert_eq!(
+            said(&|limits| limits.waiting = usize::MAX),
+            "`waiting` is 18446744073709551615; expected 1 to 100000 (the most there may be)"
+        );
+        assert_eq!(
+            said(&|limits| limits.waiting_per_session = 257),
+            "`waiting_per_session` is 257; expected 1 to 256 (`waiting`)"
+        );
+        for wait in [Duration::ZERO, Duration::MAX] {
+            assert!(said(&|limits| limits.wait = wait).starts_with("`wait` is "));
+        }
+        assert_eq!(Limits::default().check(), Ok(()));
+    }
+}
