@@ -97,7 +97,7 @@ impl Session {
     /// The session's tool of a name or an alias.
     #[cfg(feature = "testing")]
     pub(crate) fn find(&self, name: &str) -> Option<&'static Tool> {
-        self.inner.registry.get(name).map(CompiledTool::tool)
+        self.inner.registry.get(name).map(spec_of)
     }
 
     /// Whether `tool` may write a path in this session.
@@ -112,7 +112,7 @@ impl Session {
 
     /// `None` when the caller cancelled before it was this call's turn.
     async fn run(&self, compiled: &CompiledTool, request: CallRequest) -> Option<Result<Value, ErasedRefusal>> {
-        let (tool, cancel) = (compiled.tool(), request.cancel.clone());
+        let (tool, cancel) = (spec_of(compiled), request.cancel.clone());
         let place = self.inner.turns.place(tool.parallelism);
         let (context, input) = match self.prepare(compiled, request, &place) {
             Ok(prepared) => prepared,
@@ -164,7 +164,7 @@ impl Session {
         mut request: CallRequest,
         place: &Place,
     ) -> Result<(Context, AnyInput), ErasedRefusal> {
-        let tool = compiled.tool();
+        let tool = spec_of(compiled);
         let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
         let arguments = std::mem::take(&mut request.arguments);
         let built = compiled.build(arguments).map_err(|error| match error {
@@ -310,7 +310,7 @@ impl ToolService for Session {
         let Some(result) = self.run(compiled, request).await else {
             return CallOutcome::Cancelled;
         };
-        let tool = compiled.tool();
+        let tool = spec_of(compiled);
         match self.outcome(tool, result) {
             Ok(outcome) => outcome,
             Err(error) => self.escalate(tool, &error).await,
@@ -322,9 +322,15 @@ impl ToolService for Session {
     }
 }
 
+/// The tool as its spec has it.
+fn spec_of(compiled: &CompiledTool) -> &'static Tool {
+    let tool = compiled.definition().built_in();
+    tool.expect("a session registers tools of specs alone")
+}
+
 /// A handler's output as the result of the call, checked against the published schema.
 fn finished(compiled: &CompiledTool, output: Value) -> Result<Value, ErasedRefusal> {
-    let tool = compiled.tool();
+    let tool = spec_of(compiled);
     let mut result = Map::new();
     result.insert("ok".into(), Value::Bool(true));
     if let Value::Object(output) = output {
