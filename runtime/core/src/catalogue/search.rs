@@ -78,7 +78,7 @@ impl Words {
                 .iter()
                 .find(|(end, _)| at < *end)
                 .map_or(0, |(_, weight)| *weight);
-            let whole = self.text.as_bytes()[at + length] == b'\n';
+            let whole = word.needle().ends_with(b"\n") || self.text.as_bytes()[at + length] == b'\n';
             best = best.max(u32::from(weight) * if whole { 2 } else { 1 });
             // Later parts weigh less: a whole word there can at most tie with the beginning of one here.
             if whole {
@@ -185,7 +185,9 @@ fn needles(query: &str) -> Vec<Vec<String>> {
         if is_last && word.chars().all(is_dense) {
             return;
         }
-        let mut forms = vec![format!("\n{word}")];
+        // One letter begins too many words.
+        let end = if word.len() == 1 { "\n" } else { "" };
+        let mut forms = vec![format!("\n{word}{end}")];
         // `issues` is asked for where `issue` is said.
         if word.len() > 3 && word.ends_with('s') && word.is_ascii() {
             forms.push(format!("\n{}", &word[..word.len() - 1]));

@@ -363,6 +363,9 @@ impl Reader<'_> {
                 return self.fail(format!("pattern {text}: `\\b` is outside the portable subset"));
             }
         }
+        if self.foreign == Foreign::Kept && options().build(&json!({ "pattern": text })).is_err() {
+            return self.fail(format!("pattern {text}: looks around"));
+        }
         Ok(Pattern {
             text: text.to_owned(),
             matcher: OnceLock::new(),
