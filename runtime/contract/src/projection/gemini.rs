@@ -272,7 +272,7 @@ impl<'s> Walker<'s> {
         }
         let order: Vec<Value> = named.keys().map(|name| Value::from(name.as_str())).collect();
         let required: Vec<Value> = match map.get("required") {
-            Some(Value::Array(names)) => names
+            Some(Value::Array(required)) => required
                 .iter()
                 .filter(|name| name.as_str().is_some_and(|name| named.contains_key(name)))
                 .cloned()

@@ -184,10 +184,14 @@ fn each_schema<'s>(schema: &'s Value, found: &mut dyn FnMut(&str, &str, &'s Valu
         match value {
             Value::Object(_) if ONE.contains(&key.as_str()) => found(key, "", value),
             Value::Array(list) if LISTS.contains(&key.as_str()) => {
-                list.iter().for_each(|below| found(key, "", below));
+                for below in list {
+                    found(key, "", below);
+                }
             }
             Value::Object(named) if MAPS.contains(&key.as_str()) => {
-                named.iter().for_each(|(name, below)| found(key, name, below));
+                for (name, below) in named {
+                    found(key, name, below);
+                }
             }
             _ => {}
         }

@@ -355,23 +355,21 @@ impl<'s> Walker<'s> {
 
 /// The same, or null.
 fn or_null(mut schema: Value) -> Value {
-    let null = json!({ "type": "null" });
+    // Called `null`, `json!` would take it for the word.
+    let nothing = json!({ "type": "null" });
     let Value::Object(map) = &mut schema else { return schema };
     if map.contains_key("$ref") || map.contains_key("const") {
-        return json!({ "anyOf": [schema, null] });
+        return json!({ "anyOf": [schema, nothing] });
     }
     if let Some(Value::Array(alternatives)) = map.get_mut("anyOf") {
-        if !alternatives.contains(&null) {
-            alternatives.push(null);
+        if !alternatives.contains(&nothing) {
+            alternatives.push(nothing);
         }
         return schema;
     }
     match map.get_mut("type") {
-        Some(Value::Array(kinds)) => {
-            if !kinds.iter().any(|kind| kind == "null") {
-                kinds.push("null".into());
-            }
-        }
+        Some(Value::Array(kinds)) if kinds.iter().any(|kind| kind == "null") => {}
+        Some(Value::Array(kinds)) => kinds.push("null".into()),
         Some(kind) if *kind != "null" => *kind = json!([kind, "null"]),
         _ => {}
     }

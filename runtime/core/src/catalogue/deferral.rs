@@ -86,33 +86,30 @@ impl<R> Catalogue<R> {
             hidden: Vec::new(),
             omitted: Vec::new(),
         };
-        match query.trim().strip_prefix(SELECT) {
-            Some(names) => {
-                let mut seen: Vec<&str> = Vec::new();
-                for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-                    let entry = snapshot.get(name);
-                    let key = entry.map_or(name, |entry| entry.name());
-                    if seen.contains(&key) {
-                        continue;
+        if let Some(names) = query.trim().strip_prefix(SELECT) {
+            let mut seen: Vec<&str> = Vec::new();
+            for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+                let entry = snapshot.get(name);
+                let key = entry.map_or(name, |entry| entry.name());
+                if seen.contains(&key) {
+                    continue;
+                }
+                seen.push(key);
+                match entry {
+                    None => found.unknown.push(Unknown {
+                        name: name.to_owned(),
+                        nearest: snapshot.nearest_among(name, permitted),
+                    }),
+                    Some(entry) if !permitted(entry) => found.hidden.push(entry.definition().name.clone()),
+                    Some(entry) if found.tools.len() == maximum.0 => {
+                        found.omitted.push(entry.definition().name.clone());
                     }
-                    seen.push(key);
-                    match entry {
-                        None => found.unknown.push(Unknown {
-                            name: name.to_owned(),
-                            nearest: snapshot.nearest_among(name, permitted),
-                        }),
-                        Some(entry) if !permitted(entry) => found.hidden.push(entry.definition().name.clone()),
-                        Some(entry) if found.tools.len() == maximum.0 => {
-                            found.omitted.push(entry.definition().name.clone());
-                        }
-                        Some(entry) => found.tools.push(Arc::clone(entry)),
-                    }
+                    Some(entry) => found.tools.push(Arc::clone(entry)),
                 }
             }
-            None => {
-                found.tools = snapshot.search_among(query, |entry| permitted(entry) && is_deferred(entry.definition()));
-                found.tools.truncate(maximum.0);
-            }
+        } else {
+            found.tools = snapshot.search_among(query, |entry| permitted(entry) && is_deferred(entry.definition()));
+            found.tools.truncate(maximum.0);
         }
         found.loaded = self.load(&found.tools);
         found

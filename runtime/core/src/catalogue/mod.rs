@@ -339,23 +339,19 @@ impl<R> Catalogue<R> {
                 let before = entry.definition();
                 before.owner == tool.owner && same(before, &tool)
             });
-            let compiled = match before {
-                Some(entry) => Ok(Arc::clone(&entry.compiled)),
-                None => {
-                    let compiled = CompiledTool::new(tool, self.path_rule);
-                    match compiled.check() {
-                        Ok(()) => Ok(Arc::new(compiled)),
-                        Err(reason) => Err((compiled.definition().source.clone(), reason)),
-                    }
+            let compiled = if let Some(entry) = before {
+                Arc::clone(&entry.compiled)
+            } else {
+                let compiled = CompiledTool::new(tool, self.path_rule);
+                if let Err(reason) = compiled.check() {
+                    let name = &compiled.definition().source;
+                    taken.quarantined.push(offered::set_aside(name, reason));
+                    continue;
                 }
+                Arc::new(compiled)
             };
-            match compiled {
-                Ok(compiled) => {
-                    let runner = runner(compiled.definition());
-                    entries.push(Arc::new(Entry::new(compiled, runner)));
-                }
-                Err((name, reason)) => taken.quarantined.push(offered::set_aside(&name, reason)),
-            }
+            let runner = runner(compiled.definition());
+            entries.push(Arc::new(Entry::new(compiled, runner)));
         }
         drop(known);
         let mut state = self.enter();

@@ -8,11 +8,12 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use devloop_contract::ValidationError;
 use devloop_contract::projection::refusal;
 use devloop_contract::tool::{Effects, Exposure, FailureSpec, Kind, Parallelism, Rule};
 use serde_json::Value;
 
-use super::compiled::CompiledTool;
+use super::compiled::{BuildError, CompiledTool};
 use super::definition::{Definition, Example, Hints, Naming, Owner, Schema, Text, Trust};
 
 /// The longest name: `mcp__devloop__` before it makes 64, which is what clients take.

@@ -252,3 +252,6 @@ fn rule(rule: &Rule) -> Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
