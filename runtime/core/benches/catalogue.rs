@@ -5,9 +5,9 @@
 
 use std::hint::black_box;
 
+use devloop_contract::tool::Kind;
 use devloop_core::catalogue::{Catalogue, Maximum, Offered, Phase};
 use devloop_core::registry::{ToolBuilder, projection};
-use devloop_contract::tool::Kind;
 use divan::Bencher;
 use serde_json::json;
 
@@ -45,7 +45,9 @@ fn lists() -> Vec<Vec<Offered>> {
 
 fn filled(lists: Vec<Vec<Offered>>) -> Catalogue {
     let catalogue = Catalogue::new(|_| Ok(()));
-    let search = ToolBuilder::new("tool_search").summary("Finds tools.").kind(Kind::ReadOnly);
+    let search = ToolBuilder::new("tool_search")
+        .summary("Finds tools.")
+        .kind(Kind::ReadOnly);
     catalogue
         .register(search.build().expect("it is right"), ())
         .expect("it is new");
@@ -98,7 +100,7 @@ fn search(bencher: Bencher<'_, '_>, query: &str) {
 fn first_search(bencher: Bencher<'_, '_>) {
     bencher
         .with_inputs(|| filled(lists()))
-        .bench_values(|catalogue| catalogue.search("issue"));
+        .bench_refs(|catalogue| catalogue.search("issue"));
 }
 
 #[divan::bench]
@@ -145,5 +147,5 @@ fn first_change_of_a_fork(bencher: Bencher<'_, '_>) {
     let catalogue = filled(lists());
     bencher
         .with_inputs(|| catalogue.fork())
-        .bench_values(|fork| fork.unregister("tool_search"));
+        .bench_refs(|fork| fork.unregister("tool_search"));
 }

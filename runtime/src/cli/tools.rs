@@ -85,7 +85,9 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         Format::Anthropic => return print(&tools, printer, projection::anthropic),
         Format::Openai => return print(&tools, printer, projection::openai),
         Format::OpenaiStrict => {
-            return print(&tools, printer, |tool| projection::openai_strict(tool).map(|made| made.value));
+            return print(&tools, printer, |tool| {
+                projection::openai_strict(tool).map(|made| made.value)
+            });
         }
         Format::Gemini => match declared(&tools, |tool| projection::gemini(tool).map(|made| made.value)) {
             Ok(tools) => printer.pretty(&json!({ "tools": [{ "functionDeclarations": tools }] })),

@@ -202,9 +202,7 @@ again with its id in `supersedes`.",
         "There is room for 500 memories and 1 MiB. When it is used up, record one that `supersedes` several.",
         "`memory/devloop/<agent>/INDEX.md` lists what matters most, by importance and recency.",
     ],
-    cautions: &[
-        "A text with a secret in it is refused; record where the secret is kept.",
-    ],
+    cautions: &["A text with a secret in it is refused; record where the secret is kept."],
     description: r"Keeps one thing that this agent should still know in later sessions.
 
 Record what would otherwise be learnt again: a lesson, a fact, a decision, a pitfall, a preference. One thing for each call.

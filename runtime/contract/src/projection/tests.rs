@@ -39,7 +39,10 @@ fn parts_of_a_composition_are_not_closed() {
     let in_property = |schema: Value| json!({"type": "object", "properties": {"p": schema}});
     for (written, expected) in [
         (json!({"allOf": [part, part]}), json!({"allOf": [open, open]})),
-        (json!({"anyOf": [part, {"type": "null"}]}), json!({"anyOf": [closed, {"type": "null"}]})),
+        (
+            json!({"anyOf": [part, {"type": "null"}]}),
+            json!({"anyOf": [closed, {"type": "null"}]}),
+        ),
         (json!({"oneOf": [part, part]}), json!({"oneOf": [closed, closed]})),
         (json!({"not": part}), json!({"not": open})),
         (
@@ -108,8 +111,14 @@ fn strict_mode_says_where_it_can_say_nothing() {
         let schema = json!({"type": "object", "properties": {"p": property}});
         openai_strict(&schema).unwrap_err().to_string()
     };
-    assert_eq!(of(json!({})), "/properties/p: a schema without a type is outside of strict mode");
-    assert_eq!(of(json!({"allOf": [{}, {}]})), "/properties/p: `allOf` is outside of strict mode");
+    assert_eq!(
+        of(json!({})),
+        "/properties/p: a schema without a type is outside of strict mode"
+    );
+    assert_eq!(
+        of(json!({"allOf": [{}, {}]})),
+        "/properties/p: `allOf` is outside of strict mode"
+    );
     assert_eq!(
         of(json!({"type": "array", "items": {"type": "array"}})),
         "/properties/p/items: an array without one schema for its items is outside of strict mode"
@@ -136,9 +145,11 @@ fn gemini_gets_its_own_words() {
     }, "$defs": {"T": {"type": "object", "description": "A tree.", "properties": {
         "below": {"type": "array", "items": {"$ref": "#/$defs/T"}}}}}});
     let Projected { schema, losses } = gemini(&schema);
-    let tree = |description: &str| json!({"type": "OBJECT", "description": description, "properties": {
+    let tree = |description: &str| {
+        json!({"type": "OBJECT", "description": description, "properties": {
         "below": {"type": "ARRAY", "items": {"type": "STRING", "description": "Write it as a JSON text."}}},
-        "required": [], "propertyOrdering": ["below"]});
+        "required": [], "propertyOrdering": ["below"]})
+    };
     let mut mine = tree("Mine.");
     mine["nullable"] = json!(true);
     assert_eq!(

@@ -435,7 +435,7 @@ impl<R> Catalogue<R> {
         forget(&mut state.loaded, gone.iter().map(|name| &**name));
         let gone: Vec<Text> = gone.into_iter().collect();
         self.changed(&mut state, Cause::Removed { server }, |change| {
-            change.removed.clone_from(&gone)
+            change.removed.clone_from(&gone);
         });
         gone
     }

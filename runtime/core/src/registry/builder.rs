@@ -227,10 +227,10 @@ impl ToolBuilder {
     }
 
     /// A call that works; checked against the schema.
-    pub fn example(mut self, title: impl Into<Text>, input: Value) -> Self {
+    pub fn example(mut self, title: impl Into<Text>, input: impl Into<Value>) -> Self {
         self.tool.examples.push(Example {
             title: title.into(),
-            input: input.to_string().into(),
+            input: input.into().to_string().into(),
             output: Text::default(),
         });
         self
@@ -242,9 +242,10 @@ impl ToolBuilder {
     /// Everything that is wrong with it.
     pub fn build(self) -> Result<Definition, BuilderError> {
         let mut tool = self.tool;
-        tool.parallelism = self.parallelism.unwrap_or(match tool.concurrency_safe {
-            true => Parallelism::Shared,
-            false => Parallelism::Exclusive,
+        tool.parallelism = self.parallelism.unwrap_or(if tool.concurrency_safe {
+            Parallelism::Shared
+        } else {
+            Parallelism::Exclusive
         });
         if let Some(permission) = self.permission {
             tool.permission = permission;
@@ -289,8 +290,13 @@ impl ToolBuilder {
             Ok(()) => problems.extend(tool.examples.iter().filter_map(|example| {
                 let input = serde_json::from_str(&example.input);
                 let arguments = input.map_err(|_| "its input must be an object".to_owned());
-                let built =
-                    arguments.and_then(|arguments| compiled.build(arguments).map_err(|error| error.to_string()));
+                let built = arguments.and_then(|arguments| {
+                    compiled.build(arguments).map_err(|error| match error {
+                        // The valid example that it would show is this one.
+                        BuildError::Invalid(error) => ValidationError { example: None, ..error }.to_string(),
+                        BuildError::Internal(error) => error.to_string(),
+                    })
+                });
                 built
                     .err()
                     .map(|reason| format!("the example `{}`: {reason}", example.title))

@@ -141,7 +141,6 @@ pub struct Hints {
 /// [`crate::catalogue::Offered`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a key of the spec")]
 pub struct Definition {
     /// The name that agents call, unique over all names and aliases.
     pub name: Text,

@@ -15,6 +15,8 @@ pub mod fixture;
 pub mod normalise;
 mod place;
 pub mod projection;
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod providers;
 mod rules;
 pub mod shape;
 mod validate;

@@ -84,7 +84,7 @@ pub fn anthropic(tool: &Definition) -> Result<Value, InternalError> {
 /// # Errors
 /// A schema that is no JSON object.
 pub fn openai(tool: &Definition) -> Result<Value, InternalError> {
-    Ok(function(tool, input(tool)?, false))
+    Ok(function(tool, &input(tool)?, Mode::Plain))
 }
 
 /// As a strict function of the OpenAI API; one that is not strict when strict mode can't say the schema at all, which is
@@ -96,13 +96,13 @@ pub fn openai_strict(tool: &Definition) -> Result<Declaration, InternalError> {
     let schema = input(tool)?;
     Ok(match projection::openai_strict(&schema) {
         Ok(projected) => Declaration {
-            value: function(tool, projected.schema, true),
+            value: function(tool, &projected.schema, Mode::Strict),
             losses: projected.losses,
         },
         Err(mut loss) => {
             loss.what.push_str("; the function is declared without strict mode");
             Declaration {
-                value: function(tool, schema, false),
+                value: function(tool, &schema, Mode::Plain),
                 losses: vec![loss],
             }
         }
@@ -220,11 +220,18 @@ pub fn metadata(tool: &Definition) -> Result<Value, InternalError> {
     Ok(out)
 }
 
-fn function(tool: &Definition, parameters: Value, strict: bool) -> Value {
+/// Whether a function is strict.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Plain,
+    Strict,
+}
+
+fn function(tool: &Definition, parameters: &Value, mode: Mode) -> Value {
     json!({
         "type": "function",
         "function": {
-            "name": tool.name, "description": tool.description, "parameters": parameters, "strict": strict,
+            "name": tool.name, "description": tool.description, "parameters": parameters, "strict": mode == Mode::Strict,
         },
     })
 }

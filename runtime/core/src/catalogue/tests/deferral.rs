@@ -364,7 +364,9 @@ fn step(catalogue: &mut Catalogue, model: &mut Model, operation: Operation) -> R
         }
         Operation::Fork => {
             *catalogue = catalogue.fork();
-            model.values_mut().for_each(|known| known.is_loaded = false);
+            for known in model.values_mut() {
+                known.is_loaded = false;
+            }
         }
     }
     for phase in [Phase::Plan, Phase::Act] {

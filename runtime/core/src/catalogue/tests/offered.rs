@@ -53,8 +53,8 @@ fn a_list_beyond_the_bounds_is_refused_whole_and_the_one_before_stays() {
 
 #[test]
 fn a_clash_with_a_tool_of_another_owner_is_refused_whole() {
-    let catalogue = catalogue();
     static SEAM: devloop_contract::Tool = crate::registry::fixture::tool("git__a");
+    let catalogue = catalogue();
     catalogue.register(&SEAM, ()).unwrap();
     let [Reason::Clash(clash)] = &reasons(&catalogue, vec![offered("b"), offered("a")])[..] else {
         panic!()
@@ -248,9 +248,9 @@ fn what_is_published_is_what_is_judged_by() {
         Value::Object(map) => entry.compiled().build(map),
         _ => panic!(),
     };
-    let built = build(json!({"maybe": null, "word": null, "n": "5.0"})).unwrap();
+    let made = build(json!({"maybe": null, "word": null, "n": "5.0"})).unwrap();
     assert_eq!(
-        *built.input(),
+        *made.input(),
         json!({"maybe": null, "n": 5}),
         "null is absence only where it is not a value"
     );
@@ -259,9 +259,9 @@ fn what_is_published_is_what_is_judged_by() {
         json!({"n": 3}),
         "a default that does not fit is no default"
     );
-    assert_eq!(built.original()["n"], "5.0");
+    assert_eq!(made.original()["n"], "5.0");
     assert_eq!(
-        (built.name(), built.built_in().is_none(), built.retry_safe()),
+        (made.name(), made.built_in().is_none(), made.retry_safe()),
         ("git__t", true, false)
     );
     let Err(BuildError::Invalid(error)) = build(json!({"n": 0, "word": "c", "other": 1, "maybe": 1, "ahead": "-"}))

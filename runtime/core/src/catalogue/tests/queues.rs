@@ -184,13 +184,12 @@ fn agree(operations: &[Operation]) -> Result<(), TestCaseError> {
     let last = ALL.map(|(queue, _)| (queue, None));
     for (queue, put) in operations.iter().copied().chain(last) {
         let at = ALL.iter().position(|(one, _)| *one == queue).unwrap();
-        match put {
-            Some((about, news)) => {
-                let notice = notice(queue, about, news);
-                models[at].put.push(notice.clone());
-                catalogue.notify(notice);
-            }
-            None => prop_assert_eq!(drain(&catalogue, queue), models[at].drain(queue, ALL[at].1)),
+        if let Some((about, news)) = put {
+            let notice = notice(queue, about, news);
+            models[at].put.push(notice.clone());
+            catalogue.notify(notice);
+        } else {
+            prop_assert_eq!(drain(&catalogue, queue), models[at].drain(queue, ALL[at].1));
         }
     }
     Ok(())

@@ -42,7 +42,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-fn offered((number, form): &Item) -> Offered {
+fn offered((number, form): Item) -> Offered {
     let schema = match form {
         Form::One => json!({"type": "object"}),
         Form::Other => json!({"type": "object", "properties": {"a": {"type": "string"}}}),
@@ -75,15 +75,14 @@ impl Model {
 fn step(catalogue: &Catalogue, model: &mut Model, operation: Operation) -> Result<(), TestCaseError> {
     match operation {
         Operation::Replace(server, items) => {
-            let result = catalogue.replace_dynamic(&format!("s{server}"), items.iter().map(offered).collect(), |_| ());
+            let result = catalogue.replace_dynamic(
+                &format!("s{server}"),
+                items.iter().copied().map(offered).collect(),
+                |_| (),
+            );
             let mut numbers = BTreeSet::new();
             let twice: BTreeSet<u8> = items.iter().map(|(n, _)| *n).filter(|n| !numbers.insert(*n)).collect();
-            if !twice.is_empty() {
-                let reasons = result.unwrap_err().reasons;
-                prop_assert_eq!(reasons.len(), twice.len());
-                let duplicates = reasons.iter().all(|reason| matches!(reason, Reason::Duplicate { .. }));
-                prop_assert!(duplicates);
-            } else {
+            if twice.is_empty() {
                 let replaced = result.unwrap();
                 let before = model.of_server(server);
                 let good: BTreeMap<String, Form> = items
@@ -110,6 +109,11 @@ fn step(catalogue: &Catalogue, model: &mut Model, operation: Operation) -> Resul
                 model.tools.extend(good);
                 model.revision += u64::from(!(added.is_empty() && removed.is_empty() && updated.is_empty()));
                 prop_assert_eq!(replaced.revision, model.revision);
+            } else {
+                let reasons = result.unwrap_err().reasons;
+                prop_assert_eq!(reasons.len(), twice.len());
+                let duplicates = reasons.iter().all(|reason| matches!(reason, Reason::Duplicate { .. }));
+                prop_assert!(duplicates);
             }
         }
         Operation::Remove(server) => {

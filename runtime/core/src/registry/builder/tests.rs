@@ -20,7 +20,11 @@ fn what_is_not_said_is_what_is_safest() {
     assert_eq!(tool.timeout, Duration::from_secs(30));
     let shared = builder().concurrency_safe().build().unwrap();
     assert_eq!(shared.parallelism, Parallelism::Shared);
-    let alone = builder().parallelism(Parallelism::Exclusive).concurrency_safe().build().unwrap();
+    let alone = builder()
+        .parallelism(Parallelism::Exclusive)
+        .concurrency_safe()
+        .build()
+        .unwrap();
     assert_eq!(alone.parallelism, Parallelism::Exclusive);
 }
 
@@ -124,5 +128,8 @@ fn a_rust_type_gives_a_schema_that_every_provider_takes() {
     let compiled = CompiledTool::new(tool, |_| Ok(()));
     let sent = json!({"text": "x", "most": null, "filters": r#"[{"field":"f","weight":"1.5"}]"#});
     let built = compiled.build(sent.as_object().unwrap().clone()).unwrap();
-    assert_eq!(*built.input(), json!({"text": "x", "filters": [{"field": "f", "weight": 1.5}], "deep": false}));
+    assert_eq!(
+        *built.input(),
+        json!({"text": "x", "filters": [{"field": "f", "weight": 1.5}], "deep": false})
+    );
 }

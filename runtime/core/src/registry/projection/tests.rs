@@ -1,4 +1,4 @@
-//! Each form against its reader's own rules, written down here from what they publish; and what no form may do.
+//! Each form against its reader's own rules; and what no form may do.
 
 use std::collections::BTreeSet;
 
@@ -8,204 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::registry::arbitrary::{schema, valid};
+use crate::registry::providers::{anthropic_faults, gemini_faults, mcp_faults, openai_faults};
 use crate::registry::{CompiledTool, ToolBuilder, fixture};
 
 fn tool(schema: &Value) -> Definition {
     let mut tool = ToolBuilder::new("tool").summary("Does it.").build().unwrap();
     tool.input_schema = Schema::from(schema.clone());
     tool
-}
-
-/// What is wrong with a name by the rules that all providers share.
-fn name_faults(name: &Value, faults: &mut Vec<String>) {
-    let name = name.as_str().unwrap_or_default();
-    let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    if !fits || !(1..=64).contains(&name.len()) || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        faults.push(format!("name {name}"));
-    }
-}
-
-/// <https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use>: `input_schema` is a JSON Schema object
-/// for the parameters; the API answers 400 for a root with `oneOf`, `allOf` or `anyOf` and for keys of another form.
-fn anthropic_faults(tool: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    only(tool, &["name", "description", "input_schema"], &mut faults);
-    name_faults(&tool["name"], &mut faults);
-    plain_schema_faults(&tool["input_schema"], &mut faults);
-    faults
-}
-
-/// <https://platform.openai.com/docs/api-reference/chat/create>, `tools`: `function` with `name`, `description`, `parameters`
-/// (a JSON Schema object) and `strict`.
-fn openai_faults(tool: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    only(tool, &["type", "function"], &mut faults);
-    let function = &tool["function"];
-    only(function, &["name", "description", "parameters", "strict"], &mut faults);
-    name_faults(&function["name"], &mut faults);
-    if tool["type"] != "function" || !function["strict"].is_boolean() {
-        faults.push("form".into());
-    }
-    if function["strict"] == true {
-        let mut walked = Strict::default();
-        walked.schema(&function["parameters"], 0);
-        if function["parameters"]["type"] != "object" || walked.properties > 5_000 || walked.values > 1_000 {
-            walked.faults.push("root or bounds".into());
-        }
-        faults.extend(walked.faults);
-    } else {
-        plain_schema_faults(&function["parameters"], &mut faults);
-    }
-    faults
-}
-
-fn plain_schema_faults(schema: &Value, faults: &mut Vec<String>) {
-    if schema["type"] != "object" || !schema["properties"].is_object() || !schema["required"].is_array() {
-        faults.push(format!("root {schema}"));
-    }
-    if ["oneOf", "anyOf", "allOf", "not", "enum", "$ref"].iter().any(|key| schema.get(key).is_some()) {
-        faults.push("composed root".into());
-    }
-    if !jsonschema::meta::is_valid(schema) {
-        faults.push(format!("no JSON Schema: {schema}"));
-    }
-}
-
-fn only(value: &Value, known: &[&str], faults: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => faults.extend(map.keys().filter(|key| !known.contains(&key.as_str())).cloned()),
-        other => faults.push(format!("no object: {other}")),
-    }
-}
-
-/// <https://platform.openai.com/docs/guides/structured-outputs>, "Supported schemas".
-#[derive(Default)]
-struct Strict {
-    faults: Vec<String>,
-    properties: usize,
-    values: usize,
-}
-
-impl Strict {
-    fn schema(&mut self, schema: &Value, depth: usize) {
-        let known = [
-            "type", "description", "title", "enum", "const", "properties", "required", "additionalProperties", "items",
-            "anyOf", "$ref", "$defs", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-            "multipleOf", "minItems", "maxItems",
-        ];
-        only(schema, &known, &mut self.faults);
-        if depth > 10 {
-            self.faults.push("deep".into());
-        }
-        if ["type", "anyOf", "$ref"].iter().all(|key| schema.get(key).is_none()) {
-            self.faults.push(format!("untyped {schema}"));
-        }
-        for part in schema["anyOf"].as_array().into_iter().flatten() {
-            self.schema(part, depth);
-        }
-        self.values += schema["enum"].as_array().map_or(0, Vec::len);
-        let kinds: Vec<&Value> = match &schema["type"] {
-            Value::Array(kinds) => kinds.iter().collect(),
-            Value::Null => Vec::new(),
-            one => vec![one],
-        };
-        if kinds.iter().any(|kind| *kind == "array") {
-            self.schema(&schema["items"], depth + 1);
-        }
-        if kinds.iter().any(|kind| *kind == "object") {
-            let empty = Map::new();
-            let properties = schema["properties"].as_object().unwrap_or(&empty);
-            let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-            if required != names || schema["additionalProperties"] != false {
-                self.faults.push(format!("open object {schema}"));
-            }
-            self.properties += names.len();
-            properties.values().for_each(|property| self.schema(property, depth + 1));
-        }
-        for shared in schema["$defs"].as_object().into_iter().flat_map(Map::values) {
-            self.schema(shared, 1);
-        }
-    }
-}
-
-/// <https://ai.google.dev/api/caching#FunctionDeclaration> and `#Schema`; an object without properties is answered by 400,
-/// "should be non-empty for OBJECT type".
-fn gemini_faults(tool: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    only(tool, &["name", "description", "parameters"], &mut faults);
-    name_faults(&tool["name"], &mut faults);
-    if let Some(parameters) = tool.get("parameters") {
-        if parameters["type"] != "OBJECT" {
-            faults.push("root".into());
-        }
-        gemini_schema(parameters, &mut faults);
-    }
-    faults
-}
-
-fn gemini_schema(schema: &Value, faults: &mut Vec<String>) {
-    let known = [
-        "type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties", "required",
-        "minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf", "propertyOrdering",
-        "default", "items", "minimum", "maximum",
-    ];
-    only(schema, &known, faults);
-    let kind = schema["type"].as_str();
-    let kinds = ["STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"];
-    if schema.get("anyOf").is_none() && !kind.is_some_and(|kind| kinds.contains(&kind)) {
-        faults.push(format!("type {schema}"));
-    }
-    for count in ["maxItems", "minItems", "minProperties", "maxProperties", "minLength", "maxLength"] {
-        if schema.get(count).is_some_and(|count| !count.as_str().is_some_and(|text| text.parse::<i64>().is_ok())) {
-            faults.push(format!("{count} {schema}"));
-        }
-    }
-    if let Some(values) = schema.get("enum") {
-        let texts = values.as_array().is_some_and(|values| {
-            !values.is_empty() && values.iter().all(|value| value.as_str().is_some_and(|text| !text.is_empty()))
-        });
-        if kind != Some("STRING") || schema["format"] != "enum" || !texts {
-            faults.push(format!("enum {schema}"));
-        }
-    }
-    if kind == Some("ARRAY") {
-        gemini_schema(&schema["items"], faults);
-    }
-    if kind == Some("OBJECT") {
-        let empty = Map::new();
-        let properties = schema["properties"].as_object().unwrap_or(&empty);
-        if properties.is_empty() {
-            faults.push("empty object".into());
-        }
-        for list in ["required", "propertyOrdering"] {
-            let mut names = schema[list].as_array().into_iter().flatten().filter_map(Value::as_str);
-            if names.any(|name| !properties.contains_key(name)) {
-                faults.push(format!("{list} {schema}"));
-            }
-        }
-        properties.values().for_each(|property| gemini_schema(property, faults));
-    }
-    for part in schema["anyOf"].as_array().into_iter().flatten() {
-        gemini_schema(part, faults);
-    }
-}
-
-/// <https://modelcontextprotocol.io/specification/2025-11-25/schema>, `Tool`, and what clients were seen to want besides.
-fn mcp_faults(tool: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    let known = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta"];
-    only(tool, &known, &mut faults);
-    name_faults(&tool["name"], &mut faults);
-    plain_schema_faults(&tool["inputSchema"], &mut faults);
-    if tool.get("outputSchema").is_some_and(|schema| schema["type"] != "object") {
-        faults.push("output".into());
-    }
-    let hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
-    if hints.iter().any(|hint| !tool["annotations"][hint].is_boolean()) {
-        faults.push("annotations".into());
-    }
-    faults
 }
 
 fn assert_all_forms(tool: &Definition) {
@@ -217,6 +26,8 @@ fn assert_all_forms(tool: &Definition) {
     assert_eq!(gemini_faults(&gemini(tool).unwrap().value), none);
     assert_eq!(mcp_faults(&mcp(tool).unwrap()), none);
 }
+
+static PLAIN: devloop_contract::Tool = fixture::write_todolist();
 
 #[test]
 fn every_form_keeps_its_readers_rules_for_schemas_of_others() {
@@ -244,7 +55,6 @@ fn every_form_keeps_its_readers_rules_for_schemas_of_others() {
         assert_all_forms(&tool(&schema));
     }
     assert_all_forms(&tool(&json!({"type": "object"})));
-    static PLAIN: devloop_contract::Tool = fixture::write_todolist();
     assert_all_forms(&Definition::from(&PLAIN));
 }
 
@@ -257,12 +67,18 @@ fn a_function_that_cannot_be_strict_is_declared_without_and_says_so() {
         "/properties/p: a schema without a type is outside of strict mode; the function is declared without strict mode"
     );
     let strict = openai_strict(&tool(&json!({"type": "object", "properties": {}}))).unwrap();
-    assert_eq!((strict.value["function"]["strict"].as_bool(), strict.losses.len()), (Some(true), 0));
+    assert_eq!(
+        (strict.value["function"]["strict"].as_bool(), strict.losses.len()),
+        (Some(true), 0)
+    );
 }
 
 #[test]
 fn a_tool_without_parameters_has_none_for_gemini() {
-    let declared = gemini(&tool(&json!({"type": "object", "properties": {}, "additionalProperties": false}))).unwrap();
+    let declared = gemini(&tool(
+        &json!({"type": "object", "properties": {}, "additionalProperties": false}),
+    ))
+    .unwrap();
     assert!(declared.value.get("parameters").is_none() && declared.losses.is_empty());
 }
 
@@ -279,16 +95,56 @@ fn metadata_says_everything_that_a_definition_has() {
     let said = metadata(&Definition::from(&TOOL)).unwrap();
     let keys: BTreeSet<&str> = said.as_object().unwrap().keys().map(String::as_str).collect();
     for key in [
-        "name", "title", "aliases", "owner", "server", "trusted", "spec", "summary", "details", "notes", "cautions",
-        "description", "kind", "read_only_hint", "idempotent", "destructive", "open_world", "parallelism",
-        "concurrency_safe", "retry_safe", "strict", "exposure", "category", "tags", "version", "permission",
-        "affected_paths", "path_fields", "timeout_ms", "bind", "rules", "input_schema", "output_schema", "failures",
-        "common_failures", "effects", "examples", "group", "handler",
+        "name",
+        "title",
+        "aliases",
+        "owner",
+        "server",
+        "trusted",
+        "spec",
+        "summary",
+        "details",
+        "notes",
+        "cautions",
+        "description",
+        "kind",
+        "read_only_hint",
+        "idempotent",
+        "destructive",
+        "open_world",
+        "parallelism",
+        "concurrency_safe",
+        "retry_safe",
+        "strict",
+        "exposure",
+        "category",
+        "tags",
+        "version",
+        "permission",
+        "affected_paths",
+        "path_fields",
+        "timeout_ms",
+        "bind",
+        "rules",
+        "input_schema",
+        "output_schema",
+        "failures",
+        "common_failures",
+        "effects",
+        "examples",
+        "group",
+        "handler",
     ] {
         assert!(keys.contains(key), "{key} is left out");
     }
-    assert_eq!((&said["concurrency_safe"], &said["strict"]), (&json!(true), &json!(true)));
-    assert_eq!((&said["details"], &said["notes"], &said["cautions"]), (&json!("More."), &json!(["Note."]), &json!(["Beware."])));
+    assert_eq!(
+        (&said["concurrency_safe"], &said["strict"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(
+        (&said["details"], &said["notes"], &said["cautions"]),
+        (&json!("More."), &json!(["Note."]), &json!(["Beware."]))
+    );
 }
 
 #[test]
@@ -306,24 +162,34 @@ fn a_broken_schema_is_an_error_that_names_the_tool() {
         gemini(&tool).unwrap_err(),
         metadata(&tool).unwrap_err(),
     ] {
-        assert!(error.to_string().contains("`broken` (specs/tools/test/fixture.yaml)"), "{error}");
+        assert!(
+            error.to_string().contains("`broken` (specs/tools/test/fixture.yaml)"),
+            "{error}"
+        );
     }
 }
 
 /// The same schema with annotations of the runtime in every place that holds a schema, with properties that look like
 /// annotations, and with data that does.
 fn decorated(schema: &Value) -> Value {
-    let Value::Object(map) = schema else { return schema.clone() };
+    let Value::Object(map) = schema else {
+        return schema.clone();
+    };
     let mut out = Map::new();
     out.insert("~standard".into(), json!({"vendor": "v"}));
     for (key, value) in map {
         let value = match (key.as_str(), value) {
             ("items" | "additionalProperties", below) => decorated(below),
             ("properties", Value::Object(named)) => {
-                let mut properties: Map<String, Value> =
-                    named.iter().map(|(name, below)| (name.clone(), decorated(below))).collect();
+                let mut properties: Map<String, Value> = named
+                    .iter()
+                    .map(|(name, below)| (name.clone(), decorated(below)))
+                    .collect();
                 properties.insert("~looks".into(), json!({"type": "string", "enum": ["~e", "x-e"]}));
-                properties.insert("x-looks".into(), json!({"type": "object", "default": {"~d": {"x-d": [1]}}, "x-drop": 0}));
+                properties.insert(
+                    "x-looks".into(),
+                    json!({"type": "object", "default": {"~d": {"x-d": [1]}}, "x-drop": 0}),
+                );
                 properties.into()
             }
             _ => value.clone(),
@@ -406,7 +272,10 @@ fn annotations_never_leak_and_neither_properties_nor_data_are_touched() {
             prop_assert_eq!(published(&out), out.clone(), "publishing twice is publishing once");
             let (mut keys, mut data) = (Vec::new(), Vec::new());
             walk(&out, "", &mut keys, &mut data);
-            prop_assert!(!keys.iter().any(|key| key.starts_with('~') || key.starts_with("x-")), "{keys:?}");
+            prop_assert!(
+                !keys.iter().any(|key| key.starts_with('~') || key.starts_with("x-")),
+                "{keys:?}"
+            );
             let (mut all, mut written) = (Vec::new(), Vec::new());
             walk(&decorated, "", &mut all, &mut written);
             prop_assert_eq!(&data, &written, "data is as it was written");
@@ -420,7 +289,10 @@ fn annotations_never_leak_and_neither_properties_nor_data_are_touched() {
             let strict = projection::openai_strict(&out).unwrap().schema;
             let (mut keys, mut told) = (Vec::new(), Vec::new());
             walk(&strict, "", &mut keys, &mut told);
-            prop_assert!(!keys.iter().any(|key| key.starts_with('~') || key.starts_with("x-")), "{keys:?}");
+            prop_assert!(
+                !keys.iter().any(|key| key.starts_with('~') || key.starts_with("x-")),
+                "{keys:?}"
+            );
             for (place, mut value) in told {
                 if let Value::Array(values) = &mut value {
                     values.retain(|value| !value.is_null());
