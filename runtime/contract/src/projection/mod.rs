@@ -73,6 +73,15 @@ pub fn published(schema: &Value) -> Value {
     published
 }
 
+/// The schema of an output as it is published: annotations of the runtime are gone, and nothing is closed, as a new field
+/// in an answer must break nobody.
+pub fn published_output(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => rebuilt(map, &|_, below| published_output(below)).into(),
+        other => other.clone(),
+    }
+}
+
 /// Why no client takes the schema as a tool's input, if so.
 ///
 /// One tool whose root is no plain object makes clients drop it or all tools of the server, and one property with
@@ -237,26 +246,31 @@ fn is_annotation(key: &str) -> bool {
     key.starts_with('~') || key.starts_with("x-")
 }
 
-fn publish(schema: &Value, closing: Closing, shared: Closing) -> Value {
-    let Value::Object(map) = schema else {
-        return schema.clone();
-    };
+/// The schema with everything directly below it replaced by what `below` makes of it, and without annotations.
+fn rebuilt(map: &Map<String, Value>, below: &dyn Fn(&str, &Value) -> Value) -> Map<String, Value> {
     let mut out = Map::new();
     for (key, value) in map.iter().filter(|(key, _)| !is_annotation(key)) {
-        let below = closing_below(map, key, closing, shared);
         let value = match value {
-            Value::Object(_) if ONE.contains(&key.as_str()) => publish(value, below, shared),
-            Value::Array(list) if LISTS.contains(&key.as_str()) => {
-                list.iter().map(|one| publish(one, below, shared)).collect()
+            Value::Object(_) if ONE.contains(&key.as_str()) => below(key, value),
+            Value::Array(list) if LISTS.contains(&key.as_str()) => list.iter().map(|one| below(key, one)).collect(),
+            Value::Object(named) if MAPS.contains(&key.as_str()) => {
+                let named = named.iter().map(|(name, one)| (name.clone(), below(key, one)));
+                named.collect::<Map<_, _>>().into()
             }
-            Value::Object(named) if MAPS.contains(&key.as_str()) => named
-                .iter()
-                .map(|(name, one)| (name.clone(), publish(one, below, shared)))
-                .collect(),
             other => other.clone(),
         };
         out.insert(key.clone(), value);
     }
+    out
+}
+
+fn publish(schema: &Value, closing: Closing, shared: Closing) -> Value {
+    let Value::Object(map) = schema else {
+        return schema.clone();
+    };
+    let mut out = rebuilt(map, &|key, below| {
+        publish(below, closing_below(map, key, closing, shared), shared)
+    });
     let is_object = out.get("type").is_none_or(|kind| kind == "object");
     if is_object && out.get("properties").is_some_and(Value::is_object) {
         out.entry("required").or_insert_with(|| json!([]));

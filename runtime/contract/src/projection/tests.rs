@@ -166,3 +166,14 @@ fn gemini_gets_its_own_words() {
     assert_eq!(losses.len(), 5, "{losses:?}");
     assert_eq!(gemini(&json!({"type": "object", "properties": {}})).schema, Value::Null);
 }
+
+#[test]
+fn an_output_stays_open_and_loses_annotations_alone() {
+    let schema = json!({"type": "object", "~v": 1, "properties": {
+        "~a": {"x-n": 1, "type": "object", "properties": {"b": {"default": {"~d": 1}}}}}});
+    assert_eq!(
+        published_output(&schema),
+        json!({"type": "object", "properties": {
+            "~a": {"type": "object", "properties": {"b": {"default": {"~d": 1}}}}}})
+    );
+}

@@ -24,7 +24,7 @@ const HASH: usize = 10;
 /// use devloop_core::catalogue::names::served;
 ///
 /// assert_eq!(served("github", "list_issues"), "github__list_issues");
-/// assert_eq!(served("github", "list issues"), "github__listissue-zr5jxbiw22");
+/// assert_eq!(served("github", "list issues"), "github__listissue-qday4qvvvo");
 /// ```
 pub fn served(server: &str, tool: &str) -> String {
     let mut name = segment(server, First::Letter);

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use devloop_contract::projection::published;
+use devloop_contract::projection::{published, published_output};
 use devloop_contract::{InternalError, Tool, ToolError, ValidationError};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
@@ -134,7 +134,7 @@ impl CompiledTool {
         Some(self.output.get_or_init(|| {
             let built = match self.definition.dialect {
                 Dialect::Portable => options().build(read("output_schema", schema)?),
-                Dialect::Open => open_options().build(&published(read("output_schema", schema)?)),
+                Dialect::Open => open_options().build(&published_output(read("output_schema", schema)?)),
             };
             built.map_err(|error| format!("output_schema: {error}"))
         }))
@@ -194,14 +194,14 @@ impl CompiledTool {
 impl Input {
     fn compile(tool: &Definition, path_rule: PathRule) -> Result<Self, String> {
         let schema = read("input_schema", &tool.input_schema)?;
+        // What is judged by is what is published.
+        let schema = published(schema);
         let (mut shape, validator) = match tool.dialect {
             Dialect::Portable => {
-                let shape = Shape::compile(schema).map_err(|error| error.to_string())?;
-                (shape, options().build(schema))
+                let shape = Shape::compile(&schema).map_err(|error| error.to_string())?;
+                (shape, options().build(&schema))
             }
             Dialect::Open => {
-                // What is judged by is what is published.
-                let schema = published(schema);
                 let mut shape = Shape::compile_openly(&schema);
                 keep_fit_defaults(&mut shape, path_rule);
                 (shape, open_options().build(&schema))

@@ -12,7 +12,7 @@
 //! | Gemini | `{name, description, parameters}`, without `parameters` when there are none |
 
 use devloop_contract::InternalError;
-use devloop_contract::projection::{self, Loss, published};
+use devloop_contract::projection::{self, Loss, published, published_output};
 use devloop_contract::tool::{Exposure, Rule};
 use serde_json::{Map, Value, json};
 
@@ -47,13 +47,7 @@ pub fn mcp(tool: &Definition) -> Result<Value, InternalError> {
     out.insert("description".into(), json!(tool.description));
     out.insert("inputSchema".into(), input(tool)?);
     if let Some(schema) = &tool.output_schema {
-        let schema = read(tool, "output", schema)?;
-        let published = if tool.built_in().is_some() {
-            schema.clone()
-        } else {
-            published(schema)
-        };
-        out.insert("outputSchema".into(), published);
+        out.insert("outputSchema".into(), published_output(read(tool, "output", schema)?));
     }
     out.insert(
         "annotations".into(),

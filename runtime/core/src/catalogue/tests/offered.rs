@@ -276,6 +276,22 @@ fn what_is_published_is_what_is_judged_by() {
 }
 
 #[test]
+fn an_answer_may_have_more_than_its_schema_says_and_not_less() {
+    let catalogue = catalogue();
+    let tool = Offered {
+        output_schema: Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})),
+        ..offered("t")
+    };
+    catalogue
+        .replace_dynamic("git", vec![tool, offered("free")], |_| ())
+        .unwrap();
+    let check = |name: &str, value: Value| catalogue.get(name).unwrap().compiled().check_output(&value);
+    check("git__t", json!({"n": 1, "more": true})).unwrap();
+    check("git__t", json!({"more": true})).unwrap_err();
+    check("git__free", json!("anything")).unwrap();
+}
+
+#[test]
 fn a_server_is_removed_by_owner_and_not_by_the_beginning_of_names() {
     let catalogue = catalogue();
     catalogue.register(host("git_status").build().unwrap(), ()).unwrap();
