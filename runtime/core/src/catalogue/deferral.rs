@@ -2,6 +2,7 @@
 //!
 //! Answers for what a call of `tool_search` does. Leaves out the tool itself (a spec) and what it answers with.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +16,9 @@ pub const TOOL_SEARCH: &str = "tool_search";
 
 /// What a query by name begins with.
 const SELECT: &str = "select:";
+
+/// So many unknown names are told with the nearest ones. Each costs a look at every name there is.
+const EXPLAINED: usize = 20;
 
 /// How many tools one search loads at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,18 +91,21 @@ impl<R> Catalogue<R> {
             omitted: Vec::new(),
         };
         if let Some(names) = query.trim().strip_prefix(SELECT) {
-            let mut seen: Vec<&str> = Vec::new();
+            let mut seen = HashSet::new();
             for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                 let entry = snapshot.get(name);
                 let key = entry.map_or(name, |entry| entry.name());
-                if seen.contains(&key) {
+                if !seen.insert(key) {
                     continue;
                 }
-                seen.push(key);
                 match entry {
                     None => found.unknown.push(Unknown {
                         name: name.to_owned(),
-                        nearest: snapshot.nearest_among(name, permitted),
+                        nearest: if found.unknown.len() < EXPLAINED {
+                            snapshot.nearest_among(name, permitted)
+                        } else {
+                            Vec::new()
+                        },
                     }),
                     Some(entry) if !permitted(entry) => found.hidden.push(entry.definition().name.clone()),
                     Some(entry) if found.tools.len() == maximum.0 => {

@@ -64,10 +64,18 @@ pub struct Entry<R = ()> {
 
 impl<R> Entry<R> {
     fn new(compiled: Arc<CompiledTool>, runner: R) -> Self {
-        let words = Arc::default();
         Self {
             compiled,
-            words,
+            words: Arc::default(),
+            runner,
+        }
+    }
+
+    /// The same tool, whose calls are carried out otherwise from now on.
+    fn with(&self, runner: R) -> Self {
+        Self {
+            compiled: Arc::clone(&self.compiled),
+            words: Arc::clone(&self.words),
             runner,
         }
     }
@@ -339,19 +347,21 @@ impl<R> Catalogue<R> {
                 let before = entry.definition();
                 before.owner == tool.owner && same(before, &tool)
             });
-            let compiled = if let Some(entry) = before {
-                Arc::clone(&entry.compiled)
-            } else {
-                let compiled = CompiledTool::new(tool, self.path_rule);
-                if let Err(reason) = compiled.check() {
+            if let Some(entry) = before {
+                entries.push(Arc::new(entry.with(runner(entry.definition()))));
+                continue;
+            }
+            let compiled = Arc::new(CompiledTool::new(tool, self.path_rule));
+            match compiled.check() {
+                Ok(()) => {
+                    let runner = runner(compiled.definition());
+                    entries.push(Arc::new(Entry::new(compiled, runner)));
+                }
+                Err(reason) => {
                     let name = &compiled.definition().source;
                     taken.quarantined.push(offered::set_aside(name, reason));
-                    continue;
                 }
-                Arc::new(compiled)
-            };
-            let runner = runner(compiled.definition());
-            entries.push(Arc::new(Entry::new(compiled, runner)));
+            }
         }
         drop(known);
         let mut state = self.enter();
@@ -463,11 +473,6 @@ impl<R> Catalogue<R> {
     pub fn snapshot(&self) -> Snapshot<R> {
         let state = self.enter();
         Snapshot::new(state.revision, Arc::clone(&state.tools), Arc::clone(&state.loaded))
-    }
-
-    /// The same as [`snapshot`](Self::snapshot), under the name that hosts look for.
-    pub fn catalog_snapshot(&self) -> Snapshot<R> {
-        self.snapshot()
     }
 
     /// The tool of a name or an alias.

@@ -9,7 +9,7 @@ use std::io;
 
 use devloop_contract::projection::refusal;
 use devloop_contract::tool::{Exposure, Kind, Parallelism};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::names::served;
@@ -26,8 +26,9 @@ pub const DESCRIPTION_BYTES: usize = 16 << 10;
 /// The largest schema, as JSON.
 pub const SCHEMA_BYTES: usize = 256 << 10;
 
-/// One tool as a server lists it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One tool as a server lists it: what of the protocol's `Tool` is looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Offered {
     /// The server's own name of it.
     pub name: String,

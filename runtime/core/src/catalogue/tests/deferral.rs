@@ -183,6 +183,15 @@ fn an_unknown_selected_name_is_told_with_the_nearest() {
 }
 
 #[test]
+fn a_long_list_of_unknown_names_is_told_and_not_explained_throughout() {
+    let catalogue = five();
+    let names: Vec<String> = (0..10_000).map(|n| format!("read_fil{n}")).collect();
+    let found = catalogue.tool_search(&format!("select:{}", names.join(",")), max(5), Phase::Act);
+    assert_eq!(found.unknown.len(), 10_000);
+    assert_eq!(found.unknown.iter().filter(|one| !one.nearest.is_empty()).count(), 20);
+}
+
+#[test]
 fn a_tool_is_selected_by_its_alias_once() {
     let catalogue = catalogue();
     let tool = host("long_name")

@@ -231,6 +231,15 @@ fn annotations_are_kept_and_trusted_by_nobody() {
 }
 
 #[test]
+fn a_tool_is_read_as_the_protocol_writes_it() {
+    let listed = json!({"name": "a", "title": "A", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
+        "outputSchema": {"type": "object"}, "_meta": {"more": 1}});
+    let read: Offered = serde_json::from_value(listed).unwrap();
+    assert_eq!((read.title.as_deref(), read.description), (Some("A"), None));
+    assert!(read.output_schema.is_some() && read.annotations.is_some());
+}
+
+#[test]
 fn what_is_published_is_what_is_judged_by() {
     let catalogue = catalogue();
     let schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {

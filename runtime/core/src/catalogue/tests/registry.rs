@@ -267,12 +267,12 @@ fn a_search_puts_the_best_first_and_equals_by_name() {
 fn a_snapshot_stays_as_it_is() {
     let catalogue = catalogue();
     catalogue.register(&ECHO, ()).unwrap();
-    let before = catalogue.catalog_snapshot();
+    let before = catalogue.snapshot();
     catalogue.register(host("b").build().unwrap(), ()).unwrap();
     catalogue.unregister("echo");
     assert_eq!((names(before.all()), before.revision()), (vec!["echo"], 1));
     assert!(before.has("say"));
-    let now = catalogue.catalog_snapshot();
+    let now = catalogue.snapshot();
     assert_eq!((names(now.all()), now.revision()), (vec!["b"], 3));
 }
 
