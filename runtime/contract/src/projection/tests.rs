@@ -1,3 +1,5 @@
+//! Schemas by example: what each dialect makes of them, and what is lost.
+
 use serde_json::json;
 
 use super::*;

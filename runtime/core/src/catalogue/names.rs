@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn two_originals_never_meet_in_one_name() {
         let many = proptest::collection::vec((original(), original()), 40);
-        runner(2_000)
+        runner(250)
             .run(&many, |originals| {
                 let mut owners: HashMap<String, (String, String)> = HashMap::new();
                 for (server, tool) in originals {

@@ -1,3 +1,5 @@
+//! What a builder makes of what is said and of what is not, and every way to say it wrong.
+
 use devloop_contract::tool::{Kind, Parallelism, Rule};
 use schemars::JsonSchema;
 use serde_json::json;
