@@ -16,6 +16,7 @@ mod decode;
 mod editor;
 mod emit;
 mod load;
+mod losses;
 mod pointer;
 mod report;
 mod specs;
@@ -27,6 +28,7 @@ pub use diagnostic::{Diagnostic, SpecErrors};
 pub use editor::editor_schemas;
 pub use emit::{MANIFEST, SNAPSHOT, generate, skeleton};
 pub use load::load;
+pub use losses::losses;
 pub use specs::{AgentFile, SpecFile, Specs, ToolFile};
 
 /// Generated files: path relative to the root of the repository, with `/` as separator, to contents with `\n` line ends.

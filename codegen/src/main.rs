@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use devloop_codegen::{FileMap, SpecErrors, Specs, generate, load, skeleton};
+use devloop_codegen::{FileMap, SpecErrors, Specs, generate, load, losses, skeleton};
 
 use crate::sync::{Change, Stale};
 
@@ -32,7 +32,7 @@ enum Command {
     Write(Root),
     /// Say which generated files are out of date; exit 4 when there are any.
     Check(Root),
-    /// Load the specs and run every check on them.
+    /// Load the specs and run every check on them; note what providers will not be told of a tool.
     Lint(Lint),
 }
 
@@ -156,6 +156,11 @@ impl Lint {
         let wanted = self.wanted(&root.join("specs"))?;
         match generated(&root) {
             Ok((specs, _)) => {
+                for loss in losses(&specs) {
+                    if wanted.is_empty() || is_wanted(&wanted, &root.join(&loss.path)) {
+                        writeln!(out, "note: {loss}")?;
+                    }
+                }
                 let tools: usize = specs.tools.iter().map(|tool| tool.file.spec.tools.len().max(1)).sum();
                 writeln!(
                     out,
@@ -171,10 +176,7 @@ impl Lint {
             Err(Stop::Specs(errors)) if !wanted.is_empty() => {
                 let shown: Vec<_> = errors
                     .iter()
-                    .filter(|error| {
-                        let path = absolute(&root.join(&error.path));
-                        wanted.iter().any(|wanted| path.starts_with(wanted))
-                    })
+                    .filter(|error| is_wanted(&wanted, &root.join(&error.path)))
                     .cloned()
                     .collect();
                 if let Some(errors) = SpecErrors::collect(shown) {
@@ -212,6 +214,12 @@ impl Lint {
         });
         paths.collect()
     }
+}
+
+/// Whether a file is one that was asked for, or lies in a folder that was.
+fn is_wanted(wanted: &[PathBuf], path: &Path) -> bool {
+    let path = absolute(path);
+    wanted.iter().any(|wanted| path.starts_with(wanted))
 }
 
 /// The path with links resolved where it exists, so that two spellings of one file are equal.

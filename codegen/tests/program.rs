@@ -373,6 +373,24 @@ fn lint_counts_and_narrows() {
 }
 
 #[test]
+fn lint_notes_what_a_provider_is_not_told_and_passes() {
+    let repo = Repo::new();
+    let run = repo.run(&["lint"]);
+    assert_eq!(run.status.code(), Some(0));
+    let notes: Vec<String> = text(&run)
+        .lines()
+        .filter(|line| line.starts_with("note: "))
+        .map(str::to_owned)
+        .collect();
+    let has = |part: &str| notes.iter().any(|note| note.contains(part));
+    assert!(has("as a strict function of OpenAI, `keep_zoo`: "), "{notes:#?}");
+    assert!(has("as a function of Gemini, `keep_zoo`: "), "{notes:#?}");
+    assert!(has("specs/tools/zoo/keep_zoo.yaml:"), "{notes:#?}");
+    let run = repo.run(&["lint", "specs/tools/plain"]);
+    assert!(!text(&run).contains("keep_zoo"), "{}", text(&run));
+}
+
+#[test]
 fn the_root_is_found_upwards_and_wrong_usage_is_said() {
     let repo = Repo::fresh();
     assert_eq!(repo.run_in("specs/tools/zoo", &["check"]).status.code(), Some(0));

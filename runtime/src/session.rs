@@ -102,7 +102,7 @@ impl Session {
     /// The session's tool of a name or an alias.
     #[cfg(feature = "testing")]
     pub(crate) fn find(&self, name: &str) -> Option<&'static Tool> {
-        self.inner.registry.get(name).map(CompiledTool::tool)
+        self.inner.registry.get(name).map(spec_of)
     }
 
     /// Whether `tool` may write a path in this session.
@@ -155,7 +155,7 @@ impl Session {
                 nearest,
             });
         };
-        let (tool, cancel) = (compiled.tool(), request.cancel.clone());
+        let (tool, cancel) = (spec_of(compiled), request.cancel.clone());
         match self.prepare(compiled, request) {
             Ok((facts, work)) => Begun::Waits(tool, self.inner.lane.submit(facts, cancel, work)),
             Err(refusal) => Begun::Refused(tool, refusal),
@@ -205,7 +205,7 @@ impl Session {
         compiled: &CompiledTool,
         mut request: CallRequest,
     ) -> Result<(Facts, HandlerCall), ErasedRefusal> {
-        let tool = compiled.tool();
+        let tool = spec_of(compiled);
         let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
         let arguments = std::mem::take(&mut request.arguments);
         let built = compiled.build(arguments).map_err(|error| match error {
@@ -436,7 +436,7 @@ impl StreamingCalls {
             retry_safe: true,
         };
         let compiled = self.session.inner.registry.get(&request.tool);
-        let facts = compiled.map_or(unknown, |compiled| compiled.tool().into());
+        let facts = compiled.map_or(unknown, |compiled| spec_of(compiled).into());
         let (id, cancel, session) = (
             request.tool_use_id.clone(),
             request.cancel.clone(),
@@ -477,9 +477,15 @@ fn unforeseen(panic: &Panic) -> CallOutcome {
     }
 }
 
+/// The tool as its spec has it.
+fn spec_of(compiled: &CompiledTool) -> &'static Tool {
+    let tool = compiled.definition().built_in();
+    tool.expect("a session registers tools of specs alone")
+}
+
 /// A handler's output as the result of the call, checked against the published schema.
 fn finished(compiled: &CompiledTool, output: Value) -> Result<Value, ErasedRefusal> {
-    let tool = compiled.tool();
+    let tool = spec_of(compiled);
     let mut result = Map::new();
     result.insert("ok".into(), Value::Bool(true));
     if let Value::Object(output) = output {

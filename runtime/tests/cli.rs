@@ -449,7 +449,7 @@ fn a_settings_file_with_an_unknown_key_is_refused_with_its_position() {
 }
 
 #[test]
-fn the_catalogue_has_four_forms_and_totals() {
+fn the_catalogue_has_seven_forms_and_totals() {
     let anthropic: Value = answer(&devloop(&["tools", "--agent", "pm", "--format", "anthropic"]));
     let tool = &anthropic["tools"][0];
     let keys: Vec<_> = tool.as_object().unwrap().keys().map(String::as_str).collect();
@@ -470,6 +470,14 @@ fn the_catalogue_has_four_forms_and_totals() {
     assert_eq!(named(&mcp)["outputSchema"]["type"], "object");
     let all: Value = answer(&devloop(&["tools", "--format", "json"]));
     assert_eq!(named(&all)["kind"], "read_only");
+    for (format, strict) in [("openai", false), ("openai-strict", true)] {
+        let list: Value = answer(&devloop(&["tools", "--agent", "pm", "--format", format]));
+        assert_eq!(list["tools"][0]["type"], "function");
+        assert_eq!(list["tools"][0]["function"]["strict"], strict);
+    }
+    let gemini: Value = answer(&devloop(&["tools", "--agent", "pm", "--format", "gemini"]));
+    let declared = &gemini["tools"][0]["functionDeclarations"][0];
+    assert_eq!(declared["parameters"]["type"], "OBJECT");
     assert!(
         stdout(&devloop(&["tools"]))
             .lines()

@@ -661,7 +661,8 @@ async fn the_list_says_everything_about_a_tool() {
         "name": "echo",
         "title": "Echo",
         "description": "Answers with its arguments.",
-        "inputSchema": {"type": "object", "properties": {"text": text}},
+        "inputSchema":
+            {"type": "object", "properties": {"text": text}, "required": [], "additionalProperties": false},
         "outputSchema": {"type": "object", "properties": {"ok": ok}, "required": ["ok"]},
         "annotations": {
             "title": "Echo",

@@ -71,7 +71,7 @@ fn whole_call(bencher: Bencher<'_, '_>) {
             unreachable!("an object")
         };
         let built = tool.build(arguments).expect("valid");
-        let input = AnyInput::parse(tool.tool(), built.input()).expect("typed");
+        let input = AnyInput::parse(built.built_in().expect("it has a spec"), built.input()).expect("typed");
         let mut call = Box::pin(async move {
             black_box(&input);
             erase::<_, NoFailure>(Ok(Output {

@@ -149,7 +149,8 @@ fn join(lines: &[String], at: usize) -> Option<(usize, Vec<String>)> {
         '(' if head.contains("fn ") && fits => Some((end, vec![one])),
         '(' if head.trim_start() == "Some(" && inner.len() == 1 && fits => Some((end, vec![one])),
         '[' if inner.iter().all(|line| line.ends_with(',')) => {
-            if fits && content.chars().count() <= LIST_WIDTH {
+            // One element alone may be longer than a list of several.
+            if fits && (inner.len() == 1 || content.chars().count() <= LIST_WIDTH) {
                 return Some((end, vec![one]));
             }
             // A short list that has no room beside its name goes below it.

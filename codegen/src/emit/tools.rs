@@ -212,6 +212,11 @@ fn table(face: &Face<'_>, marker: &str) -> TokenStream {
     let (name, group, handler, path) = (face.name, &tool.group, &spec.handler, &tool.file.path);
     let (aliases, tags) = (texts(face.aliases), texts(&spec.tags));
     let (title, summary, description) = (text(&face.title), text(face.summary.trim()), text(&face.description));
+    let details = text(face.details.unwrap_or_default().trim());
+    let (notes, cautions) = (
+        texts(spec.notes.iter().map(|note| note.trim())),
+        texts(spec.cautions.iter().map(|caution| caution.trim())),
+    );
     let kind = match spec.kind {
         Kind::ReadOnly => quote!(ReadOnly),
         Kind::Write => quote!(Write),
@@ -275,6 +280,9 @@ fn table(face: &Face<'_>, marker: &str) -> TokenStream {
             handler: #handler,
             spec: #path,
             summary: #summary,
+            details: #details,
+            notes: #notes,
+            cautions: #cautions,
             description: #description,
             kind: devloop_contract::tool::Kind::#kind,
             idempotent: #idempotent,

@@ -34,6 +34,8 @@ pub struct Face<'a> {
     pub aliases: &'a [String],
     /// The first sentence.
     pub summary: &'a str,
+    /// What follows it.
+    pub details: Option<&'a str>,
     /// The model-facing text.
     pub description: String,
     /// Input fields that the face fixes.
@@ -75,6 +77,7 @@ pub fn faces_of<'a>(tool: &'a ToolFile, types: &TypesSpec) -> Vec<Face<'a>> {
             title: sentence_case(&spec.handler),
             aliases: &[],
             summary: &spec.summary,
+            details: spec.details.as_deref(),
             description: description(spec, &spec.summary, spec.details.as_deref(), &view.rules.rules),
             bind: Map::new(),
             input: without_titles(&view.input),
@@ -96,6 +99,7 @@ pub fn faces_of<'a>(tool: &'a ToolFile, types: &TypesSpec) -> Vec<Face<'a>> {
                 title: face.title.clone(),
                 aliases: &face.aliases,
                 summary,
+                details,
                 description: description(spec, summary, details, &view.rules.rules),
                 bind: view.bind,
                 input: without_titles(&view.input),

@@ -2,7 +2,8 @@
 //!
 //! Answers for the vocabulary: a handler and what it returns ([`handler`], [`failure`], [`error`]), a tool and an
 //! agent as data ([`tool`], [`agent`]), and what both the build and a call judge by: the language of path patterns
-//! ([`glob`]), the form of paths ([`path`]), the equality of JSON values ([`value`]).
+//! ([`glob`]), the form of paths ([`path`]), the dialects of schemas
+//! ([`projection`]), the equality of JSON values ([`value`]).
 //!
 //! Leaves out everything that acts: no file, no clock, no validation engine, no async runtime. It depends on the
 //! standard library, serde and serde_json alone, because every other crate of the workspace depends on it.
@@ -13,6 +14,7 @@ pub mod failure;
 pub mod glob;
 pub mod handler;
 pub mod path;
+pub mod projection;
 pub mod tool;
 pub mod value;
 

@@ -23,6 +23,12 @@ pub struct Tool {
     pub spec: &'static str,
     /// The first sentence of the description.
     pub summary: &'static str,
+    /// What follows the summary in the description; empty when there is nothing to add.
+    pub details: &'static str,
+    /// What a caller should know, in the order of the description.
+    pub notes: &'static [&'static str],
+    /// What a caller should beware of, in the order of the description.
+    pub cautions: &'static [&'static str],
     /// The model-facing text: summary, details, rules, notes, cautions. At most 2,048 characters.
     pub description: &'static str,
     /// The permission class.

@@ -1,13 +1,14 @@
 //! `devloop tools`: the catalogue, in the forms that people and clients read.
 
 use clap::ValueEnum;
-use devloop_contract::Tool;
+use devloop_contract::{InternalError, Tool};
+use devloop_core::registry::{Definition, projection};
 use devloop_generated as generated;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::output::{FAINT, NAME, Printer, counted, table};
 use super::{Exit, target};
-use crate::projection;
+use crate::projection::tools_of;
 
 /// Arguments of `devloop tools`.
 #[derive(Debug, clap::Args)]
@@ -31,6 +32,12 @@ enum Format {
     Json,
     /// `{tools: [{name, description, input_schema}]}`, as the Anthropic API takes them.
     Anthropic,
+    /// `{tools: [{type, function}]}`, as the OpenAI API takes them.
+    Openai,
+    /// The same for strict functions, where strict mode can say the schema.
+    OpenaiStrict,
+    /// `{tools: [{functionDeclarations}]}`, as the Gemini API takes them.
+    Gemini,
     /// `{tools: […]}`, as an MCP server lists them.
     Mcp,
 }
@@ -47,7 +54,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     let tools: Vec<&'static Tool> = match &args.agent {
         None => generated::all_tools().collect(),
         Some(name) => match target::agent(name) {
-            Ok(agent) => projection::tools_of(agent),
+            Ok(agent) => tools_of(agent),
             Err(message) => {
                 printer.error(message);
                 return Exit::Usage;
@@ -74,23 +81,43 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
                 counted(tools.len(), "tool")
             ));
         }
-        Format::Json => printer.pretty(&json!({
-            "tools": tools.iter().map(|tool| projection::metadata(tool)).collect::<Vec<_>>()
-        })),
-        Format::Anthropic => printer.pretty(&json!({
-            "tools": tools.iter().map(|tool| projection::anthropic(tool)).collect::<Vec<_>>()
-        })),
-        Format::Mcp => match tools
-            .iter()
-            .map(|tool| projection::mcp(tool))
-            .collect::<Result<Vec<_>, _>>()
-        {
-            Ok(tools) => printer.pretty(&json!({ "tools": tools })),
-            Err(error) => {
-                printer.error(error.chain());
-                return Exit::System;
-            }
+        Format::Json => return print(&tools, printer, projection::metadata),
+        Format::Anthropic => return print(&tools, printer, projection::anthropic),
+        Format::Openai => return print(&tools, printer, projection::openai),
+        Format::OpenaiStrict => {
+            return print(&tools, printer, |tool| {
+                projection::openai_strict(tool).map(|made| made.value)
+            });
+        }
+        Format::Gemini => match declared(&tools, |tool| projection::gemini(tool).map(|made| made.value)) {
+            Ok(tools) => printer.pretty(&json!({ "tools": [{ "functionDeclarations": tools }] })),
+            Err(error) => return failed(&error, printer),
         },
+        Format::Mcp => return print(&tools, printer, projection::mcp),
     }
     Exit::Ok
+}
+
+fn declared(
+    tools: &[&'static Tool],
+    form: impl Fn(&Definition) -> Result<Value, InternalError>,
+) -> Result<Vec<Value>, InternalError> {
+    tools.iter().map(|tool| form(&Definition::from(*tool))).collect()
+}
+
+fn print(
+    tools: &[&'static Tool],
+    printer: &mut Printer,
+    form: impl Fn(&Definition) -> Result<Value, InternalError>,
+) -> Exit {
+    match declared(tools, form) {
+        Ok(tools) => printer.pretty(&json!({ "tools": tools })),
+        Err(error) => return failed(&error, printer),
+    }
+    Exit::Ok
+}
+
+fn failed(error: &InternalError, printer: &mut Printer) -> Exit {
+    printer.error(error.chain());
+    Exit::System
 }

@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use devloop_contract::InternalError;
+use devloop_core::registry::Definition;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation, ListToolsResult,
     NumberOrString, PaginatedRequestParams, ProgressNotification, ProgressNotificationParam, ProgressToken,
@@ -60,7 +61,7 @@ impl<S: ToolService> Server<S> {
         let mut tools = service
             .tools()
             .iter()
-            .map(|tool| mcp_tool(tool))
+            .map(|tool| mcp_tool(&Definition::from(*tool)))
             .collect::<Result<Vec<_>, _>>()?;
         tools.sort_by(|left, right| left.name.cmp(&right.name));
         let page_size = if page_size == 0 { tools.len().max(1) } else { page_size };

@@ -2,6 +2,7 @@
 
 mod agents;
 mod grants;
+mod providers;
 mod tidy;
 mod typed;
 

@@ -57,12 +57,13 @@ fn what_builds_has_a_type_and_the_type_says_the_same() {
             let built = match tool.build(object(value)) {
                 Ok(built) => built,
                 // The generator knows the schema; rules between fields are the tool's own.
-                Err(BuildError::Invalid(_)) if !tool.tool().rules.is_empty() => {
+                Err(BuildError::Invalid(_)) if !tool.definition().rules.is_empty() => {
                     return Err(TestCaseError::reject("rules"));
                 }
                 Err(error) => return Err(TestCaseError::fail(format!("{error:?}"))),
             };
-            let typed = AnyInput::parse(tool.tool(), built.input()).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            let typed = AnyInput::parse(built.built_in().unwrap(), built.input())
+                .map_err(|e| TestCaseError::fail(e.to_string()))?;
             let again = typed.to_value().map_err(|e| TestCaseError::fail(e.to_string()))?;
             prop_assert!(same(&again, built.input()), "{} became {again}", built.input());
             Ok(())

@@ -191,6 +191,18 @@ pub static RECORD_MEMORY: devloop_contract::Tool = devloop_contract::Tool {
     handler: "record_memory",
     spec: "specs/tools/persistence/record_memory.yaml",
     summary: "Keeps one thing that this agent should still know in later sessions.",
+    details: r"Record what would otherwise be learnt again: a lesson, a fact, a decision, a pitfall, a preference. One thing for each call.
+Before something new is kept, the same thing is looked for: what differs in numbers, case and punctuation alone is a
+`duplicate` and only counted; what says the same in other words is `similar_exists`, and you decide with `on_similar`.
+What says the contrary is never taken for the same; it is named under `contradicts`: when it is no longer true, call
+again with its id in `supersedes`.",
+    notes: &[
+        "`supersedes` keeps what it replaces as history, out of the index. A memory that was replaced before is not replaced twice.",
+        "`merge` counts the most similar memory once more and appends what is new as a section with its time.",
+        "There is room for 500 memories and 1 MiB. When it is used up, record one that `supersedes` several.",
+        "`memory/devloop/<agent>/INDEX.md` lists what matters most, by importance and recency.",
+    ],
+    cautions: &["A text with a secret in it is refused; record where the secret is kept."],
     description: r"Keeps one thing that this agent should still know in later sessions.
 
 Record what would otherwise be learnt again: a lesson, a fact, a decision, a pitfall, a preference. One thing for each call.

@@ -73,6 +73,15 @@ pub static TIMELINE_APPEND: devloop_contract::Tool = devloop_contract::Tool {
     handler: "timeline_append",
     spec: "specs/tools/persistence/timeline_append.yaml",
     summary: "Appends one entry to the project's timeline, which all agents and people read.",
+    details: r"Use it for what others must know later: decisions, findings, results. The timeline only grows; an entry is never changed.
+The answer has the entry's number, `seq`, unique in the project and without a gap, and its time. When it comes, the entry
+survives a power failure.",
+    notes: &[
+        "The same `idempotency_key` with the same input appends nothing and answers the first entry with `replayed`.",
+        "`data` over 32 KiB, or an entry over 64 KiB, is `too_large`: put the payload into a file and name it in `refs`.",
+        "When a crash had torn the end of the file, `repaired` says so; an entry of the type `timeline.repaired` tells the others.",
+    ],
+    cautions: &[],
     description: r"Appends one entry to the project's timeline, which all agents and people read.
 
 Use it for what others must know later: decisions, findings, results. The timeline only grows; an entry is never changed.

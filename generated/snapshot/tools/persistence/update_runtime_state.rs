@@ -149,6 +149,16 @@ pub static UPDATE_RUNTIME_STATE: devloop_contract::Tool = devloop_contract::Tool
     handler: "update_runtime_state",
     spec: "specs/tools/persistence/update_runtime_state.yaml",
     summary: "Says what this agent is doing now, so that the loop and people can see it.",
+    details: r"Every field is optional and stays as it is when it is left out; an empty call is a heartbeat and only says that you are
+still there.
+`patch` is merged into the state's own `data` (RFC 7396): a null removes a key, an object is merged, anything else
+replaces what was there, an array as a whole. Answers with the whole state.",
+    notes: &[
+        "A heartbeat does not raise the version, so it never breaks another caller's `expected_version`; any other call does.",
+        "A session that was not seen before takes over the state; the one before it is refused as `fenced` from then on.",
+        "A patch has at most 16 KiB and 8 levels, itself included, and the data 32 KiB.",
+    ],
+    cautions: &[],
     description: r"Says what this agent is doing now, so that the loop and people can see it.
 
 Every field is optional and stays as it is when it is left out; an empty call is a heartbeat and only says that you are

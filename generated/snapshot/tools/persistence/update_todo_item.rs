@@ -196,6 +196,16 @@ pub static UPDATE_TODO_ITEM: devloop_contract::Tool = devloop_contract::Tool {
     handler: "update_todo_item",
     spec: "specs/tools/persistence/update_todo_item.yaml",
     summary: "Moves one item of this agent's todo list to another status.",
+    details: r"`todo` becomes `doing`, `blocked` or `done`; `doing` becomes `done`, `blocked` or `todo`; `blocked` becomes `todo` or
+`doing`; `done` becomes `doing` again when a `note` says why.
+An item becomes `doing` or `done` only when everything that it depends on is done, and one item is `doing` at a time.
+The answer has the item, what is ready now, and how far the list is.",
+    notes: &[
+        "The same status again changes nothing, whatever else the call says, and answers `changed` false.",
+        "A `note` and `evidence` stay with the item until a later move brings others; the `reason` stays while it is blocked.",
+        "With `expected_version` the call is refused when the list has changed since you read it.",
+    ],
+    cautions: &[],
     description: r#"Moves one item of this agent's todo list to another status.
 
 `todo` becomes `doing`, `blocked` or `done`; `doing` becomes `done`, `blocked` or `todo`; `blocked` becomes `todo` or

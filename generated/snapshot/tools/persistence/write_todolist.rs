@@ -80,6 +80,17 @@ pub static WRITE_TODOLIST: devloop_contract::Tool = devloop_contract::Tool {
     handler: "write_todolist",
     spec: "specs/tools/persistence/write_todolist.yaml",
     summary: "Writes this agent's whole todo list, replacing the one before it.",
+    details: r"Call it once when you have a plan, with every step in the order you mean to take them. A step may depend on steps
+anywhere in the list. Every item starts as `todo`.
+The answer names the steps that are `ready` (nothing left to wait for) and, when a list was replaced, what was still
+open in it. The old list is kept in `agent-state/history/`.",
+    notes: &[
+        "An empty list is allowed and means that there is nothing to do.",
+        "Sending the same items again while nothing has moved changes nothing and answers `unchanged`.",
+    ],
+    cautions: &[
+        "A list that was replaced loses its progress; carry over the steps under `replaced.open` that still matter.",
+    ],
     description: r"Writes this agent's whole todo list, replacing the one before it.
 
 Call it once when you have a plan, with every step in the order you mean to take them. A step may depend on steps

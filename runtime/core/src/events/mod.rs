@@ -33,13 +33,27 @@ pub struct EventRecord {
     pub payload: Value,
 }
 
-/// Hands the events of one project to the listeners of this process. Cloning gives the same broker.
-#[derive(Clone, Debug, Default)]
-pub struct Broker {
-    listeners: Arc<Mutex<Vec<Weak<Queue>>>>,
+/// Hands events to the listeners of this process: those of one project, or others. Cloning gives the same broker.
+#[derive(Debug)]
+pub struct Broker<T = EventRecord> {
+    listeners: Arc<Mutex<Vec<Weak<Queue<T>>>>>,
 }
 
-impl Broker {
+impl<T> Clone for Broker<T> {
+    fn clone(&self) -> Self {
+        let listeners = Arc::clone(&self.listeners);
+        Self { listeners }
+    }
+}
+
+impl<T> Default for Broker<T> {
+    fn default() -> Self {
+        let listeners = Arc::default();
+        Self { listeners }
+    }
+}
+
+impl<T> Broker<T> {
     /// A broker without listeners.
     pub fn new() -> Self {
         Self::default()
@@ -47,10 +61,13 @@ impl Broker {
 
     /// Listens from now on, keeping at most `capacity` events (at least one) that were not taken yet; then the oldest
     /// go first. Ends when it is dropped.
-    pub fn subscribe(&self, capacity: usize) -> Subscription {
+    pub fn subscribe(&self, capacity: usize) -> Subscription<T> {
         let queue = Arc::new(Queue {
             capacity: capacity.max(1),
-            held: Mutex::default(),
+            held: Mutex::new(Held {
+                events: VecDeque::new(),
+                dropped: 0,
+            }),
             arrived: Condvar::new(),
         });
         enter(&self.listeners).push(Arc::downgrade(&queue));
@@ -58,7 +75,7 @@ impl Broker {
     }
 
     /// Hands an event to every listener; never waits for one.
-    pub fn publish(&self, event: EventRecord) {
+    pub fn publish(&self, event: T) {
         let event = Arc::new(event);
         // The list stays locked, so that all listeners see one order.
         enter(&self.listeners).retain(|listener| {
@@ -76,32 +93,32 @@ impl Broker {
 }
 
 #[derive(Debug)]
-struct Queue {
+struct Queue<T> {
     capacity: usize,
-    held: Mutex<Held>,
+    held: Mutex<Held<T>>,
     arrived: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct Held {
-    events: VecDeque<Arc<EventRecord>>,
+#[derive(Debug)]
+struct Held<T> {
+    events: VecDeque<Arc<T>>,
     dropped: u64,
 }
 
 /// One listener's end of a [`Broker`].
 #[derive(Debug)]
-pub struct Subscription {
-    queue: Arc<Queue>,
+pub struct Subscription<T = EventRecord> {
+    queue: Arc<Queue<T>>,
 }
 
-impl Subscription {
+impl<T> Subscription<T> {
     /// The next event, if one is there.
-    pub fn try_recv(&self) -> Option<Arc<EventRecord>> {
+    pub fn try_recv(&self) -> Option<Arc<T>> {
         enter(&self.queue.held).events.pop_front()
     }
 
     /// The next event, waiting at most `timeout` for it. Blocks the thread.
-    pub fn recv_timeout(&self, timeout: Duration) -> Option<Arc<EventRecord>> {
+    pub fn recv_timeout(&self, timeout: Duration) -> Option<Arc<T>> {
         let deadline = Instant::now() + timeout;
         let mut held = enter(&self.queue.held);
         loop {

@@ -1,27 +1,29 @@
 //! One tool, ready to admit calls.
 //!
-//! Answers for the order of admission and for what comes out of it: a [`Built`] that can't be changed, or every reason
-//! why not. Leaves out each step itself.
+//! Answers for the order of admission and for what comes out of it: an [`Invocation`] that can't be changed, or every
+//! reason why not. Leaves out each step itself.
 
 use std::error::Error;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use devloop_contract::projection::{published, published_output};
 use devloop_contract::{InternalError, Tool, ToolError, ValidationError};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::PathRule;
+use super::definition::{Definition, Dialect, Naming, Schema, Text};
 use super::normalise::{self, Changes, Integers, normalise};
 use super::place::{Pattern, Step, bracket};
 use super::rules::Constraint;
-use super::shape::{Extra, Kind, Shape, options};
+use super::shape::{Extra, Kind, Shape, open_options, options};
 use super::validate::{Report, explain};
 
 /// A tool with everything that is derived from its texts, each part derived once, when it is first needed.
 #[derive(Debug)]
 pub struct CompiledTool {
-    tool: &'static Tool,
+    definition: Arc<Definition>,
     path_rule: PathRule,
     input: OnceLock<Result<Input, String>>,
     output: OnceLock<Result<Validator, String>>,
@@ -39,19 +41,32 @@ struct Input {
 }
 
 impl CompiledTool {
-    /// Cheap: reads no schema. A schema that can't be compiled is an internal error of the first call.
-    pub fn new(tool: &'static Tool, path_rule: PathRule) -> Self {
+    /// Cheap: reads no schema. A schema that can't be compiled is an internal error of the first call; [`check`](Self::check)
+    /// finds it earlier.
+    pub fn new(tool: impl Into<Definition>, path_rule: PathRule) -> Self {
         Self {
-            tool,
+            definition: Arc::new(tool.into()),
             path_rule,
             input: OnceLock::new(),
             output: OnceLock::new(),
         }
     }
 
-    /// The tool as data.
-    pub fn tool(&self) -> &'static Tool {
-        self.tool
+    /// Everything that is said about the tool.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
+    /// Compiles the schemas now.
+    ///
+    /// # Errors
+    /// What is wrong with the tool's own texts.
+    pub fn check(&self) -> Result<(), String> {
+        self.compiled().map_err(str::to_owned)?;
+        match self.validator_of_output() {
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(_)) | None => Ok(()),
+        }
     }
 
     /// Admits a call: normalises the arguments, fills in defaults, validates, checks rules and paths, adds what the
@@ -65,13 +80,14 @@ impl CompiledTool {
     ///
     /// # Errors
     /// Everything that is wrong with the arguments, or a tool whose own texts are wrong.
-    pub fn build(&self, arguments: Map<String, Value>) -> Result<Built, BuildError> {
+    pub fn build(&self, arguments: Map<String, Value>) -> Result<Invocation, BuildError> {
         let input = self.input()?;
         let mut value = Value::Object(arguments);
         let mut changes = normalise::arguments(&input.shape, &mut value);
         let report = self.judge(input, &value, changes.integers())?;
         if !report.is_empty() {
-            let example = self.tool.examples.first().map(|example| example.input.to_owned());
+            let example = self.definition.examples.first();
+            let example = example.map(|example| example.input.clone().into_owned());
             return Err(BuildError::Invalid(report.into_error(example)));
         }
         let mut affected = Vec::new();
@@ -87,8 +103,8 @@ impl CompiledTool {
                 });
             }
         }
-        Ok(Built {
-            tool: self.tool,
+        Ok(Invocation {
+            definition: Arc::clone(&self.definition),
             input: value,
             changes,
             original: OnceLock::new(),
@@ -96,34 +112,45 @@ impl CompiledTool {
         })
     }
 
-    /// Checks a success against the tool's output schema.
+    /// Checks a success against the tool's output schema, when it has one.
     ///
     /// # Errors
     /// The first place that does not fit, and why; or that the schema itself is broken.
     pub fn check_output(&self, output: &Value) -> Result<(), String> {
-        let validator = self.output.get_or_init(|| {
-            let schema = json("output_schema", self.tool.output_schema)?;
-            options()
-                .build(&schema)
-                .map_err(|error| format!("output_schema: {error}"))
-        });
+        let Some(validator) = self.validator_of_output() else {
+            return Ok(());
+        };
         let validator = validator
             .as_ref()
-            .map_err(|error| format!("`{}`: {error}", self.tool.name))?;
+            .map_err(|error| format!("`{}`: {error}", self.definition.name))?;
         if validator.is_valid(output) {
             return Ok(());
         }
         Err(refusal(validator, output).unwrap_or_else(|| "does not fit its schema".to_owned()))
     }
 
+    fn validator_of_output(&self) -> Option<&Result<Validator, String>> {
+        let schema = self.definition.output_schema.as_ref()?;
+        Some(self.output.get_or_init(|| {
+            let built = match self.definition.dialect {
+                Dialect::Portable => options().build(read("output_schema", schema)?),
+                Dialect::Open => open_options().build(&published_output(read("output_schema", schema)?)),
+            };
+            built.map_err(|error| format!("output_schema: {error}"))
+        }))
+    }
+
+    fn compiled(&self) -> Result<&Input, &str> {
+        let input = self
+            .input
+            .get_or_init(|| Input::compile(&self.definition, self.path_rule));
+        input.as_ref().map_err(String::as_str)
+    }
+
     fn input(&self) -> Result<&Input, BuildError> {
-        let input = self.input.get_or_init(|| Input::compile(self.tool, self.path_rule));
-        input.as_ref().map_err(|error| {
-            let spec = self.tool.spec;
-            BuildError::Internal(InternalError::bare(format!(
-                "the tool `{}` ({spec}): {error}",
-                self.tool.name
-            )))
+        self.compiled().map_err(|error| {
+            let message = format!("the tool {}: {error}", self.definition.who());
+            BuildError::Internal(InternalError::bare(message))
         })
     }
 
@@ -136,10 +163,16 @@ impl CompiledTool {
         let mut report = Report::default();
         if !sound {
             report = explain(&input.shape, value, self.path_rule);
+            if self.definition.dialect == Dialect::Open {
+                input.explain_openly(value, &mut report);
+            }
             if report.is_empty() {
                 // Better the validator's words than none, should the two ever differ.
                 let Some(words) = refusal(&input.validator, value) else {
-                    let message = format!("an input of `{}` was refused and nothing says why", self.tool.name);
+                    let message = format!(
+                        "an input of `{}` was refused and nothing says why",
+                        self.definition.name
+                    );
                     return Err(BuildError::Internal(InternalError::bare(message)));
                 };
                 report.add(&[], || words);
@@ -159,9 +192,22 @@ impl CompiledTool {
 }
 
 impl Input {
-    fn compile(tool: &Tool, path_rule: PathRule) -> Result<Self, String> {
-        let schema = json("input_schema", tool.input_schema)?;
-        let mut shape = Shape::compile(&schema).map_err(|error| error.to_string())?;
+    fn compile(tool: &Definition, path_rule: PathRule) -> Result<Self, String> {
+        let schema = read("input_schema", &tool.input_schema)?;
+        // What is judged by is what is published.
+        let schema = published(schema);
+        let (mut shape, validator) = match tool.dialect {
+            Dialect::Portable => {
+                let shape = Shape::compile(&schema).map_err(|error| error.to_string())?;
+                (shape, options().build(&schema))
+            }
+            Dialect::Open => {
+                let mut shape = Shape::compile_openly(&schema);
+                keep_fit_defaults(&mut shape, path_rule);
+                (shape, open_options().build(&schema))
+            }
+        };
+        let validator = validator.map_err(|error| format!("input_schema: {error}"))?;
         let bind = match tool.bind.trim() {
             "" => Map::new(),
             text => match json("bind", text)? {
@@ -169,7 +215,7 @@ impl Input {
                 _ => return Err("bind: must be an object".to_owned()),
             },
         };
-        let (bound, paths): (Vec<_>, Vec<_>) = patterns(tool.path_fields)?
+        let (bound, paths): (Vec<_>, Vec<_>) = patterns(&tool.path_fields)?
             .into_iter()
             .partition(|pattern| pattern.steps().first().is_some_and(|first| bind.contains_key(first)));
         for pattern in &bound {
@@ -207,14 +253,12 @@ impl Input {
             ));
         }
         Ok(Self {
-            validator: options()
-                .build(&schema)
-                .map_err(|error| format!("input_schema: {error}"))?,
+            validator,
             shape,
             bind,
             rules,
             paths,
-            affected: patterns(tool.affected_paths)?,
+            affected: patterns(&tool.affected_paths)?,
         })
     }
 }
@@ -241,15 +285,100 @@ fn defaults(shape: &Shape, path_rule: PathRule) -> Result<(), String> {
                 Extra::Free | Extra::Refused => Ok(()),
             }
         }
-        Kind::String(_) | Kind::Integer(_) | Kind::Number(_) | Kind::Boolean => Ok(()),
+        Kind::String(_) | Kind::Integer(_) | Kind::Number(_) | Kind::Boolean | Kind::Foreign(_) => Ok(()),
     }
+}
+
+/// Takes away the defaults of somebody else's schema that would make an input wrong, or that nobody here can judge.
+fn keep_fit_defaults(shape: &mut Shape, path_rule: PathRule) {
+    match &mut shape.kind {
+        Kind::Array(items) => keep_fit_defaults(&mut items.shape, path_rule),
+        Kind::Object(fields) => {
+            for property in &mut fields.properties {
+                keep_fit_defaults(&mut property.shape, path_rule);
+                let Some(default) = &property.shape.default else {
+                    continue;
+                };
+                let mut default = default.clone();
+                normalise(&property.shape, &mut default);
+                if !explain(&property.shape, &default, path_rule).is_empty() {
+                    property.shape.default = None;
+                }
+            }
+            if let Extra::Each(each) = &mut fields.extra {
+                keep_fit_defaults(each, path_rule);
+            }
+        }
+        Kind::String(_) | Kind::Integer(_) | Kind::Number(_) | Kind::Boolean | Kind::Foreign(_) => {}
+    }
+}
+
+/// Above so many values in an input the validator's list of all errors could be out of proportion.
+const EXPLAINED: usize = 10_000;
+
+/// Keywords whose violations the shape words itself, where it has one.
+const WORDED: &[&str] = &[
+    "type",
+    "enum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "items",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "properties",
+    "required",
+    "additionalProperties",
+];
+
+impl Input {
+    /// Adds, in the validator's words, what the shape knows nothing of.
+    fn explain_openly(&self, value: &Value, report: &mut Report) {
+        if count_values(value, EXPLAINED) >= EXPLAINED {
+            return;
+        }
+        for error in self.validator.iter_errors(value) {
+            let place = error.instance_path().as_str().to_owned();
+            let unescaped = unescaped(&place);
+            let steps = steps(&unescaped, value);
+            let path = error.schema_path().as_str();
+            let keyword = path.rsplit('/').next().unwrap_or_default().to_owned();
+            if self.shape.is_foreign_at(&steps) || !WORDED.contains(&keyword.as_str()) {
+                report.add(&steps, || error.masked_with(field(&steps)).to_string());
+            }
+        }
+    }
+}
+
+/// How many values there are, at most `most`.
+fn count_values(value: &Value, most: usize) -> usize {
+    let mut count = 1;
+    let below: &mut dyn Iterator<Item = &Value> = match value {
+        Value::Array(items) => &mut items.iter(),
+        Value::Object(map) => &mut map.values(),
+        _ => return count,
+    };
+    for value in below {
+        if count >= most {
+            break;
+        }
+        count += count_values(value, most - count);
+    }
+    count
+}
+
+fn read<'s>(what: &str, schema: &'s Schema) -> Result<&'s Value, String> {
+    schema.value().map_err(|error| format!("{what}: {error}"))
 }
 
 fn json(what: &str, text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("{what}: {error}"))
 }
 
-fn patterns(texts: &[&str]) -> Result<Vec<Pattern>, String> {
+fn patterns(texts: &[Text]) -> Result<Vec<Pattern>, String> {
     texts.iter().map(|text| Pattern::parse(text)).collect()
 }
 
@@ -257,14 +386,20 @@ fn patterns(texts: &[&str]) -> Result<Vec<Pattern>, String> {
 fn refusal(validator: &Validator, value: &Value) -> Option<String> {
     let error = validator.validate(value).err()?;
     let place = error.instance_path().as_str().to_owned();
+    let unescaped = unescaped(&place);
+    let steps = steps(&unescaped, value);
+    Some(error.masked_with(field(&steps)).to_string())
+}
+
+fn unescaped(pointer: &str) -> Vec<String> {
+    let steps = pointer.split('/').skip(1);
+    steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+}
+
+fn steps<'a>(unescaped: &'a [String], value: &Value) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
-    let unescaped: Vec<String> = place
-        .split('/')
-        .skip(1)
-        .map(|s| s.replace("~1", "/").replace("~0", "~"))
-        .collect();
     let mut here = Some(value);
-    for step in &unescaped {
+    for step in unescaped {
         let index = step.parse().ok().filter(|_| here.is_some_and(Value::is_array));
         here = match index {
             Some(index) => here.and_then(|value| value.get::<usize>(index)),
@@ -272,17 +407,21 @@ fn refusal(validator: &Validator, value: &Value) -> Option<String> {
         };
         steps.push(index.map_or(Step::Key(step), Step::Index));
     }
-    let field = match bracket(&steps) {
-        field if field.is_empty() => "the value".to_owned(),
-        field => format!("`{field}`"),
-    };
-    Some(error.masked_with(field).to_string())
+    steps
 }
 
-/// An admitted call: the input as built, and as it was sent.
+fn field(steps: &[Step<'_>]) -> String {
+    match bracket(steps) {
+        field if field.is_empty() => "the value".to_owned(),
+        field => format!("`{field}`"),
+    }
+}
+
+/// An admitted call: the input as built, and as it was sent. It can't be changed: other input is another call, which is
+/// built anew.
 #[derive(Debug)]
-pub struct Built {
-    tool: &'static Tool,
+pub struct Invocation {
+    definition: Arc<Definition>,
     input: Value,
     changes: Changes,
     /// The arguments as sent, worked out when somebody asks and something was changed.
@@ -290,10 +429,30 @@ pub struct Built {
     affected: Vec<String>,
 }
 
-impl Built {
-    /// The tool as data.
-    pub fn tool(&self) -> &'static Tool {
-        self.tool
+impl Invocation {
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// Everything that is said about the tool.
+    pub fn definition(&self) -> &Arc<Definition> {
+        &self.definition
+    }
+
+    /// The tool of the spec, when there is one: what typed input is parsed by.
+    pub fn built_in(&self) -> Option<&'static Tool> {
+        self.definition.built_in()
+    }
+
+    /// The templates by which permissions name this call; they are filled in from [`input`](Self::input).
+    pub fn permission(&self) -> &Naming {
+        &self.definition.permission
+    }
+
+    /// Whether the call may be replayed automatically.
+    pub fn retry_safe(&self) -> bool {
+        self.definition.retry_safe
     }
 
     /// The input that the handler gets: an object, with defaults and what the face binds.

@@ -7,11 +7,16 @@
 
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod arbitrary;
+mod builder;
 mod compiled;
+mod definition;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod fixture;
 pub mod normalise;
 mod place;
+pub mod projection;
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod providers;
 mod rules;
 pub mod shape;
 mod validate;
@@ -22,7 +27,9 @@ use std::fmt;
 
 use devloop_contract::Tool;
 
-pub use compiled::{BuildError, Built, CompiledTool};
+pub use builder::{BuilderError, ToolBuilder};
+pub use compiled::{BuildError, CompiledTool, Invocation};
+pub use definition::{Definition, Dialect, Example, Hints, Naming, Owner, Schema, Text, Trust};
 
 use crate::text;
 
@@ -52,7 +59,7 @@ impl Registry {
             for &name in std::iter::once(&tool.name).chain(tool.aliases) {
                 if let Some(earlier) = index.insert(name, position) {
                     conflicts.push(Conflict {
-                        name,
+                        name: name.to_owned(),
                         owners: [owner(tools[earlier]), owner(tool)],
                     });
                 }
@@ -80,10 +87,7 @@ impl Registry {
 
     /// The names and aliases nearest to one that is not there, best first, at most three.
     pub fn nearest(&self, name: &str) -> Vec<String> {
-        let known = self.tools.iter().flat_map(|compiled| {
-            let tool = compiled.tool();
-            std::iter::once(tool.name).chain(tool.aliases.iter().copied())
-        });
+        let known = self.tools.iter().flat_map(|compiled| compiled.definition().names());
         text::nearest(name, known, 3).into_iter().map(str::to_owned).collect()
     }
 }
@@ -96,9 +100,22 @@ fn owner(tool: &Tool) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The name or alias.
-    pub name: &'static str,
-    /// Both tools, each with its spec.
+    pub name: String,
+    /// Both tools, each with where it comes from.
     pub owners: [String; 2],
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            owners: [one, two],
+        } = self;
+        write!(
+            f,
+            "the tool name `{name}` has two owners: {one} and {two}; rename one of them"
+        )
+    }
 }
 
 /// Every name that has two owners; never empty.
@@ -107,21 +124,11 @@ pub struct Conflicts(pub Vec<Conflict>);
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (
-            index,
-            Conflict {
-                name,
-                owners: [one, two],
-            },
-        ) in self.0.iter().enumerate()
-        {
+        for (index, conflict) in self.0.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            write!(
-                f,
-                "the tool name `{name}` has two owners: {one} and {two}; rename one of them"
-            )?;
+            conflict.fmt(f)?;
         }
         Ok(())
     }

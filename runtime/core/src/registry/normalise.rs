@@ -13,7 +13,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::shape::{Extra, Fields, Kind, Need, Shape};
+use super::shape::{Extra, Fields, Kind, Need, Null, Shape};
 
 /// Arguments that a client adds to every call on its own: Gemini CLI does.
 const CLIENT_KEY: &str = "wait_for_previous";
@@ -178,7 +178,10 @@ impl Walker {
                 .enumerate()
                 .find(|(_, property)| property.name == *key);
             if let Some((index, property)) = known {
-                if value.is_null() && property.need == Need::Optional {
+                if value.is_null()
+                    && property.need == Need::Optional
+                    && !matches!(property.shape.kind, Kind::Foreign(Null::Perhaps))
+                {
                     nulls.push(&property.name);
                     continue;
                 }
@@ -251,7 +254,7 @@ fn read(kind: &Kind, text: &str) -> Option<Value> {
     // A look at the first character spares parsing every text that can't be meant.
     let first = *text.trim_ascii_start().as_bytes().first()?;
     let may_be = match kind {
-        Kind::String(_) => false,
+        Kind::String(_) | Kind::Foreign(_) => false,
         Kind::Integer(_) | Kind::Number(_) => first == b'-' || first.is_ascii_digit(),
         Kind::Boolean => matches!(first, b't' | b'f'),
         Kind::Array(_) => first == b'[',

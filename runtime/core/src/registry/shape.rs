@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use jsonschema::{PatternOptions, ValidationOptions, Validator};
 use serde_json::{Map, Number, Value, json};
 
-use super::place::Pattern as Pointer;
+use super::place::{Pattern as Pointer, Step};
 
 /// Schemas nest at most this deep. It bounds every recursion over a shape, and so over a value.
 pub const DEPTH: usize = 32;
@@ -32,6 +32,15 @@ pub(super) enum Kind {
     Boolean,
     Array(Box<Items>),
     Object(Fields),
+    /// Outside the subset, which only the tools of others may be: nobody but the validator looks inside.
+    Foreign(Null),
+}
+
+/// Whether a schema outside the subset may take null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Null {
+    Refused,
+    Perhaps,
 }
 
 /// The constraints of a string.
@@ -144,7 +153,48 @@ impl Shape {
     /// # Errors
     /// The first thing that is outside the portable subset, with its place.
     pub fn compile(schema: &Value) -> Result<Self, ShapeError> {
-        Reader { place: String::new() }.shape(schema, 0)
+        Reader {
+            place: String::new(),
+            foreign: Foreign::Refused,
+            root: schema,
+        }
+        .shape(schema, 0)
+    }
+
+    /// Reads any schema. What lies outside the subset has a shape that says nothing.
+    pub(super) fn compile_openly(schema: &Value) -> Self {
+        let reader = Reader {
+            place: String::new(),
+            foreign: Foreign::Kept,
+            root: schema,
+        };
+        let mut reader = reader;
+        reader.shape(schema, 0).unwrap_or(Shape {
+            kind: Kind::Foreign(Null::Perhaps),
+            default: None,
+        })
+    }
+
+    /// Whether nobody but the validator knows what is wrong at a place.
+    pub(super) fn is_foreign_at(&self, place: &[Step<'_>]) -> bool {
+        let mut shape = self;
+        for step in place {
+            let below = match (&shape.kind, step) {
+                (Kind::Foreign(_), _) => return true,
+                (Kind::Array(items), Step::Index(_)) => Some(&items.shape),
+                (Kind::Object(fields), Step::Key(key)) => match (fields.get(key), &fields.extra) {
+                    (Some(property), _) => Some(&property.shape),
+                    (None, Extra::Each(each)) => Some(&**each),
+                    (None, _) => None,
+                },
+                _ => None,
+            };
+            match below {
+                Some(below) => shape = below,
+                None => return false,
+            }
+        }
+        matches!(shape.kind, Kind::Foreign(_))
     }
 
     /// Marks the strings that `pointer` reaches as project-relative paths. Fails when it reaches none.
@@ -194,12 +244,65 @@ pub(super) fn options() -> ValidationOptions<'static> {
     jsonschema::draft202012::options().with_pattern_options(PatternOptions::regex())
 }
 
-struct Reader {
-    place: String,
+/// How the schemas of others are judged: their own draft, and patterns that may look around but not for ever.
+pub(super) fn open_options() -> ValidationOptions<'static> {
+    jsonschema::options()
+        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS))
+        .should_validate_formats(false)
 }
 
-impl Reader {
+/// Where a pattern of an open schema gives up; the text is refused then.
+const BACKTRACKS: usize = 100_000;
+
+/// Keywords that only say something, or that only the validator has to understand: beside them the rest of a schema
+/// means what it always means.
+const BESIDE: &[&str] = &[
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+    "definitions",
+    "format",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minProperties",
+    "maxProperties",
+    "propertyNames",
+];
+
+/// What happens to a schema outside the subset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    Refused,
+    Kept,
+}
+
+struct Reader<'s> {
+    place: String,
+    foreign: Foreign,
+    root: &'s Value,
+}
+
+impl Reader<'_> {
     fn shape(&mut self, schema: &Value, depth: usize) -> Result<Shape, ShapeError> {
+        if self.foreign == Foreign::Refused {
+            return self.portable(schema, depth);
+        }
+        let back = self.place.len();
+        let shape = self.portable(schema, depth).unwrap_or_else(|_| Shape {
+            kind: Kind::Foreign(null(schema, self.root, 0)),
+            default: None,
+        });
+        self.place.truncate(back);
+        Ok(shape)
+    }
+
+    fn portable(&mut self, schema: &Value, depth: usize) -> Result<Shape, ShapeError> {
         if depth >= DEPTH {
             return self.fail(format!("nested deeper than {DEPTH} levels"));
         }
@@ -259,6 +362,9 @@ impl Reader {
             if c == '\\' && matches!(chars.next(), Some('b' | 'B')) {
                 return self.fail(format!("pattern {text}: `\\b` is outside the portable subset"));
             }
+        }
+        if self.foreign == Foreign::Kept && options().build(&json!({ "pattern": text })).is_err() {
+            return self.fail(format!("pattern {text}: looks around"));
         }
         Ok(Pattern {
             text: text.to_owned(),
@@ -345,9 +451,14 @@ impl Reader {
 
     fn only(&self, schema: &Map<String, Value>, known: &[&str]) -> Result<(), ShapeError> {
         let everywhere = ["type", "title", "description", "default"];
+        let beside = |key: &str| match self.foreign {
+            Foreign::Refused => false,
+            Foreign::Kept => BESIDE.contains(&key),
+        };
         match schema
             .keys()
-            .find(|key| !everywhere.contains(&key.as_str()) && !known.contains(&key.as_str()))
+            .map(String::as_str)
+            .find(|key| !everywhere.contains(key) && !known.contains(key) && !beside(key))
         {
             None => Ok(()),
             Some(key) => self.fail(format!("`{key}` is outside the portable subset for this type")),
@@ -378,6 +489,45 @@ impl Reader {
             reason: reason.into(),
         })
     }
+}
+
+/// Whether a schema may take null, as far as its own words say.
+fn null(schema: &Value, root: &Value, depth: usize) -> Null {
+    let Value::Object(map) = schema else {
+        return match schema {
+            Value::Bool(false) => Null::Refused,
+            _ => Null::Perhaps,
+        };
+    };
+    let is_null = |value: &Value| value.is_null();
+    let refused = match (map.get("type"), map.get("enum"), map.get("const")) {
+        (Some(Value::String(kind)), ..) => kind != "null",
+        (Some(Value::Array(kinds)), ..) => !kinds.iter().any(|kind| kind == "null"),
+        (None, Some(Value::Array(values)), _) => !values.iter().any(is_null),
+        (None, None, Some(value)) => !value.is_null(),
+        _ => false,
+    };
+    // A chain of references that is longer is somebody's joke.
+    let refused = refused
+        || depth < 8 && {
+            let alternatives = ["anyOf", "oneOf"]
+                .iter()
+                .filter_map(|keyword| map.get(*keyword)?.as_array());
+            let below = |schema: &Value| null(schema, root, depth + 1) == Null::Refused;
+            let mut refused = false;
+            for parts in alternatives {
+                refused |= parts.iter().all(below);
+            }
+            if let Some(Value::Array(parts)) = map.get("allOf") {
+                refused |= parts.iter().any(below);
+            }
+            if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+                let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+                refused |= target.is_some_and(below);
+            }
+            refused
+        };
+    if refused { Null::Refused } else { Null::Perhaps }
 }
 
 #[cfg(test)]

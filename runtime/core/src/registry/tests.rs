@@ -14,7 +14,7 @@ use super::*;
 const TODOLIST: Tool = fixture::write_todolist();
 
 fn compiled(tool: Tool) -> CompiledTool {
-    CompiledTool::new(Box::leak(Box::new(tool)), |path| match path {
+    CompiledTool::new(&*Box::leak(Box::new(tool)), |path| match path {
         path if path.starts_with('/') => Err(format!("`{path}` is absolute; give it relative to the project")),
         _ => Ok(()),
     })
@@ -86,7 +86,7 @@ fn what_was_sent_is_kept_beside_what_was_built() {
         json!({"items": [{"id": "step-001", "description": "x", "depends_on": []}]})
     );
     assert_eq!(Value::from(built.original().clone()).to_string(), sent.to_string());
-    assert_eq!(built.tool().name, "write_todolist");
+    assert_eq!(built.name(), "write_todolist");
 }
 
 #[test]
@@ -376,9 +376,13 @@ fn a_registry_finds_tools_and_refuses_two_owners_of_a_name() {
         ..TODOLIST
     };
     let registry = Registry::new([&ONE, &TWO], |_| Ok(())).unwrap();
-    let names: Vec<_> = registry.all().iter().map(|compiled| compiled.tool().name).collect();
+    let names: Vec<_> = registry
+        .all()
+        .iter()
+        .map(|compiled| &*compiled.definition().name)
+        .collect();
     assert_eq!(names, ["record_memory", "write_todolist"]);
-    assert_eq!(registry.get("todo_write").unwrap().tool().name, "write_todolist");
+    assert_eq!(registry.get("todo_write").unwrap().definition().name, "write_todolist");
     assert!(registry.get("todo").is_none());
     assert_eq!(registry.nearest("write_todo_list"), ["write_todolist"]);
     let conflicts = Registry::new([&ONE, &TWO, &THREE], |_| Ok(())).unwrap_err();

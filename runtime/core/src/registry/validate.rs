@@ -106,7 +106,7 @@ impl<'v> Explainer<'v> {
                 Integer::Fits | Integer::Is(_) => self.range(range, number),
             },
             (Kind::Number(range), Value::Number(number)) => self.range(range, number),
-            (Kind::Boolean, Value::Bool(_)) => {}
+            (Kind::Boolean, Value::Bool(_)) | (Kind::Foreign(_), _) => {}
             (Kind::Array(rules), Value::Array(items)) => self.items(rules, items),
             (Kind::Object(fields), Value::Object(map)) => self.object(fields, map),
             _ => self.mismatch(shape, value),
@@ -280,6 +280,7 @@ fn expected(shape: &Shape) -> String {
         Kind::Integer(range) => expected_integer(range),
         Kind::Number(range) => format!("a number{}", bounds(range)),
         Kind::Boolean => "true or false".to_owned(),
+        Kind::Foreign(_) => "what its schema describes".to_owned(),
         Kind::Array(rules) => format!("an array{}", sizes(rules.min, rules.max, "item")),
         Kind::Object(fields) => {
             let required = fields

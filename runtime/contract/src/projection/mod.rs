@@ -1,0 +1,365 @@
+//! Schemas in the forms that providers accept.
+//!
+//! Answers for pure functions from one internal JSON Schema to each provider's dialect, for what gets lost on the way
+//! ([`Loss`]), and for what no client accepts ([`refusal`]). They live here because the generator tells the author of a
+//! spec the same losses that the runtime will have. Leaves out the rest of a declaration (name, description), and
+//! validation.
+//!
+//! Only places that hold schemas are rewritten. `default`, `enum`, `const` and `examples` hold data, and the keys of
+//! `properties` are names: all of these pass through as they are.
+
+mod gemini;
+mod openai;
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+pub use gemini::gemini;
+pub use openai::openai_strict;
+
+/// Schemas that nest deeper are refused; it bounds every recursion here.
+pub const DEPTH: usize = 64;
+
+/// Something that a schema says and a provider is not told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loss {
+    /// JSON Pointer into the schema.
+    pub pointer: String,
+    /// What is lost, and what happens instead.
+    pub what: String,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() {
+            "the root"
+        } else {
+            &self.pointer
+        };
+        write!(f, "{place}: {}", self.what)
+    }
+}
+
+/// A schema in a provider's dialect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projected {
+    /// The schema, or `null` where the provider wants none.
+    pub schema: Value,
+    /// What the provider is not told, in document order. Admission still checks it.
+    pub losses: Vec<Loss>,
+}
+
+/// The schema as it is published and judged by: annotations of the runtime are gone; an object with properties says what
+/// is `required` and, unless something else was said or it is one part of a composition, that nothing else may be in it.
+///
+/// An annotation is a key of a schema that begins with `~` or `x-`. Idempotent.
+pub fn published(schema: &Value) -> Value {
+    let shared = if open_references(schema) {
+        Closing::Never
+    } else {
+        Closing::Here
+    };
+    let mut published = publish(schema, Closing::Here, shared);
+    if let Value::Object(root) = &mut published
+        && root.get("type").is_some_and(|kind| kind == "object")
+        && !root.contains_key("properties")
+    {
+        // Clients want `properties`; that the object is open has to be said then, as it would read as closed.
+        root.insert("properties".into(), json!({}));
+        root.entry("required").or_insert_with(|| json!([]));
+        root.entry("additionalProperties").or_insert(Value::Bool(true));
+    }
+    published
+}
+
+/// The schema of an output as it is published: annotations of the runtime are gone, and nothing is closed, as a new field
+/// in an answer must break nobody.
+pub fn published_output(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => rebuilt(map, &|_, below| published_output(below)).into(),
+        other => other.clone(),
+    }
+}
+
+/// Why no client takes the schema as a tool's input, if so.
+///
+/// One tool whose root is no plain object makes clients drop it or all tools of the server, and one property with
+/// another name makes a provider refuse the whole request.
+pub fn refusal(schema: &Value) -> Option<String> {
+    let Some(root) = schema.as_object() else {
+        return Some("the schema must be an object".to_owned());
+    };
+    if root.get("type").is_none_or(|kind| kind != "object") {
+        let found = root.get("type").map_or_else(|| "none".to_owned(), Value::to_string);
+        return Some(format!("the root must have the type `object`, found {}", cut(&found)));
+    }
+    let alternatives = ["oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref"];
+    if let Some(keyword) = alternatives.iter().find(|keyword| root.contains_key(**keyword)) {
+        return Some(format!("`{keyword}` at the root is dropped or refused by clients"));
+    }
+    if root.get("properties").is_some_and(|properties| !properties.is_object()) {
+        return Some("`properties` must be an object".to_owned());
+    }
+    refused_below(schema, 0)
+}
+
+fn refused_below(schema: &Value, depth: usize) -> Option<String> {
+    if depth > DEPTH {
+        return Some(format!("nested deeper than {DEPTH} levels"));
+    }
+    let mut refusal = None;
+    each_schema(schema, &mut |keyword, name, below| {
+        if refusal.is_some() {
+            return;
+        }
+        if keyword == "properties" && !is_property_name(name) {
+            refusal = Some(format!(
+                "the property {} is not of the form [a-zA-Z0-9_.-]{{1,64}} that providers accept",
+                cut(&Value::from(name).to_string())
+            ));
+        } else {
+            refusal = refused_below(below, depth + 1);
+        }
+    });
+    refusal
+}
+
+fn is_property_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Keywords whose value is a schema.
+const ONE: &[&str] = &[
+    "items",
+    "additionalItems",
+    "unevaluatedItems",
+    "contains",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+    "contentSchema",
+    "not",
+    "if",
+    "then",
+    "else",
+];
+/// Keywords whose value is a list of schemas. Older drafts have one under `items`, too.
+const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
+/// Keywords whose value maps names to schemas.
+const MAPS: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "dependencies",
+];
+/// Keywords with which a schema is more than its own properties.
+const COMPOSED: &[&str] = &[
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "$ref",
+    "$dynamicRef",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedProperties",
+];
+
+/// Whether an object may be closed where it stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Here,
+    /// It is one part of a composition: closed, it would refuse what the other parts describe.
+    Never,
+}
+
+/// Calls `found` with every schema directly below one, with the keyword and, in a map, the name.
+fn each_schema<'s>(schema: &'s Value, found: &mut dyn FnMut(&str, &str, &'s Value)) {
+    let Value::Object(map) = schema else { return };
+    for (key, value) in map {
+        match value {
+            Value::Object(_) if ONE.contains(&key.as_str()) => found(key, "", value),
+            Value::Array(list) if LISTS.contains(&key.as_str()) => {
+                for below in list {
+                    found(key, "", below);
+                }
+            }
+            Value::Object(named) if MAPS.contains(&key.as_str()) => {
+                for (name, below) in named {
+                    found(key, name, below);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How far a schema below `keyword` may be closed.
+fn closing_below(map: &Map<String, Value>, keyword: &str, closing: Closing, shared: Closing) -> Closing {
+    match keyword {
+        "$defs" | "definitions" => shared,
+        "properties" | "patternProperties" | "items" | "prefixItems" | "additionalProperties" | "contains" => closing,
+        // Alternatives are whole schemas when nothing stands beside them.
+        "anyOf" | "oneOf" if !map.contains_key("properties") && composition(map) == 1 => closing,
+        _ => Closing::Never,
+    }
+}
+
+fn composition(map: &Map<String, Value>) -> usize {
+    COMPOSED.iter().filter(|keyword| map.contains_key(**keyword)).count()
+}
+
+/// Whether a shared schema is used as one part of a composition.
+fn open_references(schema: &Value) -> bool {
+    fn uses(schema: &Value, closing: Closing, depth: usize) -> bool {
+        let Value::Object(map) = schema else { return false };
+        if depth > DEPTH {
+            return true;
+        }
+        let is_part = closing == Closing::Never || map.contains_key("properties") || composition(map) > 1;
+        if map.contains_key("$dynamicRef") || (map.contains_key("$ref") && is_part) {
+            return true;
+        }
+        let mut found = false;
+        each_schema(schema, &mut |keyword, _, below| {
+            found |= uses(below, closing_below(map, keyword, closing, Closing::Here), depth + 1);
+        });
+        found
+    }
+    uses(schema, Closing::Here, 0)
+}
+
+fn is_annotation(key: &str) -> bool {
+    key.starts_with('~') || key.starts_with("x-")
+}
+
+/// The schema with everything directly below it replaced by what `below` makes of it, and without annotations.
+fn rebuilt(map: &Map<String, Value>, below: &dyn Fn(&str, &Value) -> Value) -> Map<String, Value> {
+    let mut out = Map::new();
+    for (key, value) in map.iter().filter(|(key, _)| !is_annotation(key)) {
+        let value = match value {
+            Value::Object(_) if ONE.contains(&key.as_str()) => below(key, value),
+            Value::Array(list) if LISTS.contains(&key.as_str()) => list.iter().map(|one| below(key, one)).collect(),
+            Value::Object(named) if MAPS.contains(&key.as_str()) => {
+                let named = named.iter().map(|(name, one)| (name.clone(), below(key, one)));
+                named.collect::<Map<_, _>>().into()
+            }
+            other => other.clone(),
+        };
+        out.insert(key.clone(), value);
+    }
+    out
+}
+
+fn publish(schema: &Value, closing: Closing, shared: Closing) -> Value {
+    let Value::Object(map) = schema else {
+        return schema.clone();
+    };
+    let mut out = rebuilt(map, &|key, below| {
+        publish(below, closing_below(map, key, closing, shared), shared)
+    });
+    let is_object = out.get("type").is_none_or(|kind| kind == "object");
+    if is_object && out.get("properties").is_some_and(Value::is_object) {
+        out.entry("required").or_insert_with(|| json!([]));
+        if closing == Closing::Here && composition(&out) == 0 {
+            out.entry("additionalProperties").or_insert(Value::Bool(false));
+        }
+    }
+    Value::Object(out)
+}
+
+/// Collects losses while a schema is walked.
+#[derive(Default)]
+struct Notes {
+    place: String,
+    losses: Vec<Loss>,
+}
+
+impl Notes {
+    fn add(&mut self, what: impl Into<String>) {
+        self.losses.push(Loss {
+            pointer: self.place.clone(),
+            what: what.into(),
+        });
+    }
+
+    /// Goes down; what it gives leads back by [`leave`](Self::leave).
+    fn enter(&mut self, steps: &[&str]) -> usize {
+        let back = self.place.len();
+        for step in steps {
+            self.place.push('/');
+            self.place.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        }
+        back
+    }
+
+    fn leave(&mut self, back: usize) {
+        self.place.truncate(back);
+    }
+}
+
+/// The schema that a reference inside the same document names.
+fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    root.pointer(reference.strip_prefix('#')?)
+}
+
+/// A description with a word on how to write the value.
+fn written_as_json(description: Option<&Value>) -> Value {
+    let note = "Write it as a JSON text.";
+    match description.and_then(Value::as_str).map(str::trim_end) {
+        Some(text) if !text.is_empty() => {
+            let stop = if text.ends_with(['.', '!', '?', '。']) {
+                ""
+            } else {
+                "."
+            };
+            format!("{text}{stop} {note}").into()
+        }
+        _ => note.into(),
+    }
+}
+
+/// The types that a schema names, `null` taken out, and whether it was there.
+fn types(schema: &Map<String, Value>) -> (Vec<&str>, bool) {
+    let named: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let before = named.len();
+    let kept: Vec<&str> = named.into_iter().filter(|kind| *kind != "null").collect();
+    let null = kept.len() < before;
+    (kept, null)
+}
+
+/// The type that all values have, when one word says it.
+fn type_of_values(values: &[Value]) -> Option<&'static str> {
+    let kind = |value: &Value| match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::Null => "null",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let first = kind(values.iter().find(|value| !value.is_null())?);
+    let fits = |value: &Value| value.is_null() || kind(value) == first;
+    values.iter().all(fits).then_some(first)
+}
+
+#[cfg(test)]
+mod tests;

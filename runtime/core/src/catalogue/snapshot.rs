@@ -1,0 +1,246 @@
+//! A catalogue at one moment.
+//!
+//! Answers for everything that only reads: finding tools by name, owner, category, tag and words, and which of them a
+//! model is shown. Leaves out changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use devloop_contract::tool::{Exposure, Kind};
+
+use super::deferral::TOOL_SEARCH;
+use super::search::{self, Words};
+use super::{Entry, Tools};
+use crate::registry::{Definition, Owner, Text};
+use crate::text::nearest;
+
+/// What a model may do at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It plans: only what is `read_only`.
+    Plan,
+    /// It acts: everything.
+    Act,
+}
+
+/// A catalogue as it was at one moment; cheap to clone.
+#[derive(Debug)]
+pub struct Snapshot<R = ()> {
+    revision: u64,
+    tools: Arc<Tools<R>>,
+    loaded: Arc<BTreeSet<Text>>,
+}
+
+impl<R> Clone for Snapshot<R> {
+    fn clone(&self) -> Self {
+        Self {
+            revision: self.revision,
+            tools: Arc::clone(&self.tools),
+            loaded: Arc::clone(&self.loaded),
+        }
+    }
+}
+
+/// How much there is of everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// The revision that was counted.
+    pub revision: u64,
+    /// Tools.
+    pub tools: usize,
+    /// Names and aliases.
+    pub names: usize,
+    /// Tools of specs.
+    pub built_in: usize,
+    /// Tools of the host.
+    pub host: usize,
+    /// Tools of each server.
+    pub servers: BTreeMap<Text, usize>,
+    /// Tools that are `read_only`.
+    pub read_only: usize,
+    /// Tools that write.
+    pub write: usize,
+    /// Tools that run programs.
+    pub execute: usize,
+    /// Tools that are shown after a search alone.
+    pub deferred: usize,
+    /// Those of them that were loaded.
+    pub loaded: usize,
+    /// Tools that were set aside.
+    pub quarantined: usize,
+}
+
+impl<R> Snapshot<R> {
+    pub(super) fn new(revision: u64, tools: Arc<Tools<R>>, loaded: Arc<BTreeSet<Text>>) -> Self {
+        Self {
+            revision,
+            tools,
+            loaded,
+        }
+    }
+
+    /// Counts the changes of the catalogue. Equal revisions of one catalogue are equal catalogues.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The tool of a name or an alias.
+    pub fn get(&self, name: &str) -> Option<&Arc<Entry<R>>> {
+        self.tools.index.get(name)
+    }
+
+    /// Whether a name or an alias is taken.
+    pub fn has(&self, name: &str) -> bool {
+        self.tools.index.contains_key(name)
+    }
+
+    /// All tools, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.tools.sorted.values()
+    }
+
+    /// The tools of one owner, by name.
+    pub fn of(&self, owner: &Owner) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.all().filter(move |entry| entry.definition().owner == *owner)
+    }
+
+    /// The tools of specs, by name.
+    pub fn builtin(&self) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.of(&Owner::BuiltIn)
+    }
+
+    /// The tools of servers, by name.
+    pub fn dynamic(&self) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.all()
+            .filter(|entry| matches!(entry.definition().owner, Owner::Server(_)))
+    }
+
+    /// The tools of a category, by name.
+    pub fn by_category(&self, category: &str) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.all().filter(move |entry| entry.definition().category == category)
+    }
+
+    /// The tools with a tag, by name.
+    pub fn by_tag(&self, tag: &str) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.all()
+            .filter(move |entry| entry.definition().tags.iter().any(|one| one == tag))
+    }
+
+    /// All categories, sorted.
+    pub fn categories(&self) -> Vec<Text> {
+        let all: BTreeSet<&Text> = self.all().map(|entry| &entry.definition().category).collect();
+        all.into_iter()
+            .filter(|category| !category.is_empty())
+            .cloned()
+            .collect()
+    }
+
+    /// All tags, sorted.
+    pub fn tags(&self) -> Vec<Text> {
+        let all: BTreeSet<&Text> = self.all().flat_map(|entry| &entry.definition().tags).collect();
+        all.into_iter().cloned().collect()
+    }
+
+    /// How much there is of everything but what was set aside, which the catalogue alone knows.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats {
+            revision: self.revision,
+            tools: self.tools.sorted.len(),
+            names: self.tools.index.len(),
+            loaded: self.loaded.len(),
+            ..Stats::default()
+        };
+        for entry in self.all() {
+            let tool = entry.definition();
+            match &tool.owner {
+                Owner::BuiltIn => stats.built_in += 1,
+                Owner::Host => stats.host += 1,
+                Owner::Server(server) => *stats.servers.entry(server.clone()).or_default() += 1,
+            }
+            match tool.kind {
+                Kind::ReadOnly => stats.read_only += 1,
+                Kind::Write => stats.write += 1,
+                Kind::Execute => stats.execute += 1,
+            }
+            stats.deferred += usize::from(is_deferred(tool));
+        }
+        stats
+    }
+
+    /// The tools that a query finds, best first, equals by name. Cost: one run over the words of all tools for each word
+    /// of the query; a tool's words are collected when it is first searched.
+    pub fn search(&self, query: &str) -> Vec<Arc<Entry<R>>> {
+        self.search_among(query, |_| true)
+    }
+
+    pub(super) fn search_among(&self, query: &str, among: impl Fn(&Entry<R>) -> bool) -> Vec<Arc<Entry<R>>> {
+        let tools: Vec<(&Definition, &Words, &Arc<Entry<R>>)> = self
+            .all()
+            .filter(|entry| among(entry))
+            .map(|entry| (&**entry.definition(), entry.words(), entry))
+            .collect();
+        let found = search::rank(query, &tools);
+        found.into_iter().map(|entry| Arc::clone(entry)).collect()
+    }
+
+    /// The names and aliases nearest to one that is not there, best first, at most three.
+    pub fn nearest(&self, name: &str) -> Vec<String> {
+        self.nearest_among(name, |_| true)
+    }
+
+    pub(super) fn nearest_among(&self, name: &str, among: impl Fn(&Entry<R>) -> bool) -> Vec<String> {
+        let known = self
+            .all()
+            .filter(|entry| among(entry))
+            .flat_map(|entry| entry.definition().names());
+        nearest(name, known, 3).into_iter().map(str::to_owned).collect()
+    }
+
+    /// The tools that a model is shown, by name, each once: those that are permitted in this phase and are not deferred, or
+    /// were loaded. Without a way to search for the others, all that are permitted.
+    pub fn declarations(&self, phase: Phase) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        let can_search = self.can_search(phase);
+        self.all().filter(move |entry| {
+            is_permitted(entry.definition(), phase)
+                && (!can_search || !is_deferred(entry.definition()) || self.is_loaded(entry.name()))
+        })
+    }
+
+    /// The tools that are permitted and not shown, as a text for the model; empty when there are none. The same tools give
+    /// the same bytes.
+    pub fn deferred_listing(&self, phase: Phase) -> String {
+        let mut text = String::new();
+        if self.can_search(phase) {
+            for entry in self.all() {
+                let tool = entry.definition();
+                if is_permitted(tool, phase) && is_deferred(tool) && !self.is_loaded(&tool.name) {
+                    text.push_str(&tool.name);
+                    text.push('\n');
+                }
+            }
+        }
+        if text.is_empty() {
+            return text;
+        }
+        format!("<available-deferred-tools>\n{text}</available-deferred-tools>")
+    }
+
+    /// Whether a deferred tool was loaded.
+    pub fn is_loaded(&self, name: &str) -> bool {
+        self.loaded.contains(name)
+    }
+
+    fn can_search(&self, phase: Phase) -> bool {
+        let search = self.tools.sorted.get(TOOL_SEARCH);
+        search.is_some_and(|entry| is_permitted(entry.definition(), phase))
+    }
+}
+
+pub(super) fn is_permitted(tool: &Definition, phase: Phase) -> bool {
+    phase == Phase::Act || tool.kind == Kind::ReadOnly
+}
+
+/// Whether a tool waits for a search. The search itself can't: nothing would find it.
+pub(super) fn is_deferred(tool: &Definition) -> bool {
+    tool.exposure == Exposure::Deferred && tool.name != TOOL_SEARCH
+}

@@ -1,0 +1,7 @@
+//! Every promise of the catalogue, row by row.
+
+mod deferral;
+mod offered;
+mod queues;
+mod registry;
+mod replace_model;

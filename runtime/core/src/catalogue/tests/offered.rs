@@ -1,0 +1,338 @@
+//! What servers offer: bounds, quarantine, names, annotations, atomic replacement.
+
+use devloop_contract::tool::{Exposure, Kind, Parallelism};
+use serde_json::{Value, json};
+
+use crate::catalogue::testing::{catalogue, host, names, offered, texts, with_schema};
+use crate::catalogue::{BYTES, Catalogue, DESCRIPTION_BYTES, NAME_CHARS, Offered, Reason, SCHEMA_BYTES, TOOLS};
+use crate::registry::{BuildError, Owner, Trust};
+
+fn many(count: usize) -> Vec<Offered> {
+    (0..count).map(|n| offered(&format!("t{n}"))).collect()
+}
+
+fn reasons(catalogue: &Catalogue, list: Vec<Offered>) -> Vec<Reason> {
+    let before = catalogue.snapshot();
+    let refused = catalogue.replace_dynamic("git", list, |_| ()).unwrap_err();
+    assert_eq!(
+        names(catalogue.snapshot().all()),
+        names(before.all()),
+        "the list before stays"
+    );
+    assert_eq!(catalogue.snapshot().revision(), before.revision());
+    assert!(
+        refused
+            .to_string()
+            .starts_with("the tools of the server `git` are refused\n- ")
+    );
+    refused.reasons
+}
+
+#[test]
+fn a_list_beyond_the_bounds_is_refused_whole_and_the_one_before_stays() {
+    let catalogue = catalogue();
+    catalogue.replace_dynamic("git", many(TOOLS), |_| ()).unwrap();
+    assert_eq!(
+        reasons(&catalogue, many(TOOLS + 1)),
+        [Reason::TooMany { tools: TOOLS + 1 }]
+    );
+    let large = |n: usize| {
+        with_schema(
+            &format!("t{n}"),
+            json!({"type": "object", "title": "x".repeat(250 << 10)}),
+        )
+    };
+    let [Reason::TooLarge { bytes }] = reasons(&catalogue, (0..17).map(large).collect())[..] else {
+        panic!()
+    };
+    assert!(bytes > BYTES);
+    let twice = vec![offered("a"), offered("b"), offered("a"), offered("a"), offered("b")];
+    let duplicate = |name: &str| Reason::Duplicate { name: name.to_owned() };
+    assert_eq!(reasons(&catalogue, twice), [duplicate("a"), duplicate("b")]);
+}
+
+#[test]
+fn a_clash_with_a_tool_of_another_owner_is_refused_whole() {
+    static SEAM: devloop_contract::Tool = crate::registry::fixture::tool("git__a");
+    let catalogue = catalogue();
+    catalogue.register(&SEAM, ()).unwrap();
+    let [Reason::Clash(clash)] = &reasons(&catalogue, vec![offered("b"), offered("a")])[..] else {
+        panic!()
+    };
+    assert_eq!(clash.name, "git__a");
+}
+
+#[test]
+fn one_bad_tool_is_set_aside_with_its_reason_and_the_rest_is_served() {
+    let catalogue = catalogue();
+    let deep = (0..80).fold(
+        json!({"type": "string"}),
+        |inner, _| json!({"type": "array", "items": inner}),
+    );
+    let bad = [
+        (
+            offered(&"n".repeat(NAME_CHARS + 1)),
+            "its name has 257 characters; at most 256 are taken",
+        ),
+        (offered("a\u{1b}[31m"), "its name has control characters"),
+        (offered(""), "its name is empty"),
+        (
+            Offered {
+                description: Some("d".repeat(DESCRIPTION_BYTES + 1)),
+                ..offered("long")
+            },
+            "its description has 16385 bytes; at most 16384 are taken",
+        ),
+        (
+            with_schema("wide", json!({"type": "object", "title": "x".repeat(SCHEMA_BYTES)})),
+            "its input schema has 262172 bytes; at most 262144 are taken",
+        ),
+        (
+            with_schema("root_one_of", json!({"type": "object", "oneOf": [{"required": ["a"]}]})),
+            "its input schema: `oneOf` at the root is dropped or refused by clients",
+        ),
+        (
+            with_schema("text", json!({"type": "string"})),
+            "its input schema: the root must have the type `object`, found \"string\"",
+        ),
+        (
+            with_schema("untyped", json!({})),
+            "its input schema: the root must have the type `object`, found none",
+        ),
+        (
+            with_schema("flag", json!(true)),
+            "its input schema: the schema must be an object",
+        ),
+        (
+            with_schema(
+                "key",
+                json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b c": {}}}}}),
+            ),
+            "its input schema: the property \"b c\" is not of the form [a-zA-Z0-9_.-]{1,64} that providers accept",
+        ),
+        (
+            with_schema("deep", json!({"type": "object", "properties": {"a": deep}})),
+            "its input schema: nested deeper than 64 levels",
+        ),
+        (
+            with_schema(
+                "broken",
+                json!({"type": "object", "properties": {"a": {"type": "strin"}}}),
+            ),
+            "input_schema: ",
+        ),
+        (
+            with_schema(
+                "elsewhere",
+                json!({"type": "object", "properties": {"a": {"$ref": "https://example.com/a"}}}),
+            ),
+            "input_schema: ",
+        ),
+        (
+            with_schema(
+                "pattern",
+                json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}),
+            ),
+            "input_schema: ",
+        ),
+        (
+            Offered {
+                output_schema: Some(json!({"type": "array"})),
+                ..offered("out")
+            },
+            "its output schema: the root must have the type `object`",
+        ),
+    ];
+    let list: Vec<Offered> = bad
+        .iter()
+        .map(|(tool, _)| tool.clone())
+        .chain([offered("good")])
+        .collect();
+    let replaced = catalogue.replace_dynamic("git", list, |_| ()).unwrap();
+    assert_eq!(texts(&replaced.added), ["git__good"]);
+    let mut quarantined = replaced.quarantined.clone();
+    assert_eq!(quarantined.len(), bad.len());
+    for (tool, reason) in &bad {
+        let at = quarantined.iter().position(|one| {
+            one.reason.starts_with(reason) && (one.name == tool.name || one.name.len() != tool.name.len())
+        });
+        quarantined.remove(at.unwrap_or_else(|| panic!("{reason}: {quarantined:#?}")));
+    }
+    assert_eq!(catalogue.quarantined()["git"], replaced.quarantined);
+    assert!(
+        replaced
+            .quarantined
+            .iter()
+            .all(|one| !one.to_string().contains('\u{1b}')),
+        "a terminal obeys nothing here"
+    );
+    catalogue.replace_dynamic("git", vec![offered("good")], |_| ()).unwrap();
+    assert!(catalogue.quarantined().is_empty());
+}
+
+#[test]
+fn a_schema_that_refers_to_itself_without_end_ends() {
+    let catalogue = catalogue();
+    let list = vec![
+        with_schema(
+            "circle",
+            json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"$ref": "#/$defs/a"}}}),
+        ),
+        with_schema(
+            "pair",
+            json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}},
+                "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}),
+        ),
+        with_schema(
+            "tree",
+            json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/t"}}, "$defs": {"t": {"type": "object",
+                "properties": {"below": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}}}),
+        ),
+    ];
+    let replaced = catalogue.replace_dynamic("git", list, |_| ()).unwrap();
+    for entry in catalogue.all() {
+        let arguments = json!({"a": {"below": [{"below": []}]}});
+        let Value::Object(arguments) = arguments else { panic!() };
+        let _ = entry.compiled().build(arguments);
+    }
+    assert!(texts(&replaced.added).contains(&"git__tree"));
+}
+
+#[test]
+fn annotations_are_kept_and_trusted_by_nobody() {
+    let catalogue = catalogue();
+    let reads = Offered {
+        annotations: json!({"title": "Reads", "readOnlyHint": true, "other": 1})
+            .as_object()
+            .cloned(),
+        ..offered("read")
+    };
+    catalogue
+        .replace_dynamic("git", vec![reads, offered("act")], |_| ())
+        .unwrap();
+    let read = catalogue.get("git__read").unwrap();
+    let read = read.definition();
+    assert_eq!((read.kind, read.trust), (Kind::ReadOnly, Trust::Untrusted));
+    assert_eq!(
+        (&*read.title, &*read.source, &*read.summary),
+        ("Reads", "read", "Does read.")
+    );
+    assert_eq!(read.annotations.as_ref().unwrap()["other"], 1);
+    assert_eq!(read.owner, Owner::Server("git".into()));
+    assert!(read.hints.read_only && !read.hints.destructive && !read.retry_safe);
+    assert_eq!(read.parallelism, Parallelism::Shared);
+    let act = catalogue.get("git__act").unwrap();
+    let act = act.definition();
+    assert_eq!(
+        (act.kind, act.trust, act.exposure),
+        (Kind::Execute, Trust::Untrusted, Exposure::Deferred)
+    );
+    assert!(act.hints.destructive && act.hints.open_world && !act.concurrency_safe);
+}
+
+#[test]
+fn a_tool_is_read_as_the_protocol_writes_it() {
+    let listed = json!({"name": "a", "title": "A", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
+        "outputSchema": {"type": "object"}, "_meta": {"more": 1}});
+    let read: Offered = serde_json::from_value(listed).unwrap();
+    assert_eq!((read.title.as_deref(), read.description), (Some("A"), None));
+    assert!(read.output_schema.is_some() && read.annotations.is_some());
+}
+
+#[test]
+fn what_is_published_is_what_is_judged_by() {
+    let catalogue = catalogue();
+    let schema = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {
+        "n": {"type": "integer", "exclusiveMinimum": 0, "default": 3},
+        "bad": {"type": "integer", "default": "x"},
+        "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "word": {"$ref": "#/definitions/word"},
+        "ahead": {"type": "string", "pattern": "^(?!-)"},
+    }, "definitions": {"word": {"enum": ["a", "b"]}}});
+    catalogue
+        .replace_dynamic("git", vec![with_schema("t", schema)], |_| ())
+        .unwrap();
+    let entry = catalogue.get("git__t").unwrap();
+    let build = |value: Value| match value {
+        Value::Object(map) => entry.compiled().build(map),
+        _ => panic!(),
+    };
+    let made = build(json!({"maybe": null, "word": null, "n": "5.0"})).unwrap();
+    assert_eq!(
+        *made.input(),
+        json!({"maybe": null, "n": 5}),
+        "null is absence only where it is not a value"
+    );
+    assert_eq!(
+        *build(json!({})).unwrap().input(),
+        json!({"n": 3}),
+        "a default that does not fit is no default"
+    );
+    assert_eq!(made.original()["n"], "5.0");
+    assert_eq!(
+        (made.name(), made.built_in().is_none(), made.retry_safe()),
+        ("git__t", true, false)
+    );
+    let Err(BuildError::Invalid(error)) = build(json!({"n": 0, "word": "c", "other": 1, "maybe": 1, "ahead": "-"}))
+    else {
+        panic!()
+    };
+    let fields: Vec<&str> = error.problems.iter().map(|problem| &*problem.field).collect();
+    for field in ["n", "word", "other", "maybe", "ahead"] {
+        assert!(fields.contains(&field), "{field} is not named: {error}");
+    }
+    assert_eq!(fields.len(), 5, "each once: {error}");
+}
+
+#[test]
+fn an_answer_may_have_more_than_its_schema_says_and_not_less() {
+    let catalogue = catalogue();
+    let tool = Offered {
+        output_schema: Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})),
+        ..offered("t")
+    };
+    catalogue
+        .replace_dynamic("git", vec![tool, offered("free")], |_| ())
+        .unwrap();
+    let check = |name: &str, value: Value| catalogue.get(name).unwrap().compiled().check_output(&value);
+    check("git__t", json!({"n": 1, "more": true})).unwrap();
+    check("git__t", json!({"more": true})).unwrap_err();
+    check("git__free", json!("anything")).unwrap();
+}
+
+#[test]
+fn a_server_is_removed_by_owner_and_not_by_the_beginning_of_names() {
+    let catalogue = catalogue();
+    catalogue.register(host("git_status").build().unwrap(), ()).unwrap();
+    catalogue.replace_dynamic("git", vec![offered("a")], |_| ()).unwrap();
+    catalogue.replace_dynamic("git2", vec![offered("a")], |_| ()).unwrap();
+    assert_eq!(texts(&catalogue.remove_dynamic("git")), ["git__a"]);
+    assert_eq!(names(&catalogue.all()), ["git2__a", "git_status"]);
+    assert_eq!(texts(&catalogue.remove_dynamic("git")), [""; 0]);
+}
+
+#[test]
+fn replacing_keeps_what_is_the_same_and_tells_what_is_not() {
+    let catalogue: Catalogue<u8> = Catalogue::new(|_| Ok(()));
+    catalogue
+        .replace_dynamic("git", vec![offered("same"), offered("other"), offered("gone")], |_| 1)
+        .unwrap();
+    let before = catalogue.get("git__same").unwrap();
+    let other = with_schema(
+        "other",
+        json!({"type": "object", "properties": {"a": {"type": "string"}}}),
+    );
+    let replaced = catalogue
+        .replace_dynamic("git", vec![offered("new"), other, offered("same")], |_| 2)
+        .unwrap();
+    assert_eq!(texts(&replaced.added), ["git__new"]);
+    assert_eq!(texts(&replaced.updated), ["git__other"]);
+    assert_eq!(texts(&replaced.removed), ["git__gone"]);
+    assert_eq!(texts(&replaced.kept), ["git__same"]);
+    let now = catalogue.get("git__same").unwrap();
+    assert!(
+        std::sync::Arc::ptr_eq(before.compiled(), now.compiled()),
+        "nothing is compiled again"
+    );
+    assert_eq!(*now.runner(), 2, "calls go over the new connection");
+}

@@ -1,0 +1,453 @@
+//! Tools that a host program declares in Rust.
+//!
+//! Answers for putting a [`Definition`] together and for saying everything that is wrong with it at once. Leaves out what
+//! carries a call out: the catalogue takes that beside the definition.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use devloop_contract::ValidationError;
+use devloop_contract::projection::refusal;
+use devloop_contract::tool::{Effects, Exposure, FailureSpec, Kind, Parallelism, Rule};
+use serde_json::Value;
+
+use super::compiled::{BuildError, CompiledTool};
+use super::definition::{Definition, Example, Hints, Naming, Owner, Schema, Text, Trust};
+
+/// The longest name: `mcp__devloop__` before it makes 64, which is what clients take.
+const NAME: usize = 50;
+/// The longest description that clients don't cut.
+const DESCRIPTION: usize = 2_048;
+
+/// Declares a host's own tool. What is not said is what is safest: it may be anything that runs programs, runs alone, and
+/// is never replayed.
+///
+/// ```
+/// use devloop_contract::tool::Kind;
+/// use devloop_core::registry::ToolBuilder;
+/// use serde_json::json;
+///
+/// let tool = ToolBuilder::new("weather")
+///     .summary("Tells the weather of a city.")
+///     .kind(Kind::ReadOnly)
+///     .input_schema(json!({
+///         "type": "object",
+///         "required": ["city"],
+///         "properties": { "city": { "type": "string", "description": "Its name." } }
+///     }))
+///     .example("Oslo", json!({ "city": "Oslo" }))
+///     .build()?;
+/// assert_eq!(tool.name, "weather");
+///
+/// let wrong = ToolBuilder::new("get weather").input_schema(json!({ "type": "string" })).build();
+/// assert_eq!(wrong.unwrap_err().problems.len(), 3);
+/// # Ok::<(), devloop_core::registry::BuilderError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ToolBuilder {
+    tool: Definition,
+    parallelism: Option<Parallelism>,
+    permission: Option<Naming>,
+}
+
+impl ToolBuilder {
+    /// A tool of this name: letters, digits, `_` and `-`, at most 50.
+    pub fn new(name: impl Into<Text>) -> Self {
+        let source = Cow::Borrowed("the host program");
+        Self {
+            tool: Definition::bare(name.into(), Owner::Host, Trust::Trusted, source),
+            parallelism: None,
+            permission: None,
+        }
+    }
+
+    /// The human name; the name by default.
+    pub fn title(mut self, title: impl Into<Text>) -> Self {
+        self.tool.title = title.into();
+        self
+    }
+
+    /// What it does, in one sentence. Required.
+    pub fn summary(mut self, summary: impl Into<Text>) -> Self {
+        self.tool.summary = summary.into();
+        self
+    }
+
+    /// What follows the summary in the description.
+    pub fn details(mut self, details: impl Into<Text>) -> Self {
+        self.tool.details = details.into();
+        self
+    }
+
+    /// One thing that a caller should know.
+    pub fn note(mut self, note: impl Into<Text>) -> Self {
+        self.tool.notes.push(note.into());
+        self
+    }
+
+    /// One thing that a caller should beware of.
+    pub fn caution(mut self, caution: impl Into<Text>) -> Self {
+        self.tool.cautions.push(caution.into());
+        self
+    }
+
+    /// Another name.
+    pub fn alias(mut self, alias: impl Into<Text>) -> Self {
+        self.tool.aliases.push(alias.into());
+        self
+    }
+
+    /// The permission class; `execute` by default.
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.tool.kind = kind;
+        self
+    }
+
+    /// What clients may assume; by default the worst.
+    pub fn hints(mut self, hints: Hints) -> Self {
+        self.tool.hints = hints;
+        self
+    }
+
+    /// It may run beside itself on the same path; then it is shared as well, unless something else is said.
+    pub fn concurrency_safe(mut self) -> Self {
+        self.tool.concurrency_safe = true;
+        self
+    }
+
+    /// Whether calls of one session may overlap.
+    pub fn parallelism(mut self, parallelism: Parallelism) -> Self {
+        self.parallelism = Some(parallelism);
+        self
+    }
+
+    /// It may be replayed automatically after a transient failure.
+    pub fn retry_safe(mut self) -> Self {
+        self.tool.retry_safe = true;
+        self
+    }
+
+    /// Ask providers for strict arguments.
+    pub fn strict(mut self) -> Self {
+        self.tool.strict = true;
+        self
+    }
+
+    /// When its schema is shown; always by default.
+    pub fn exposure(mut self, exposure: Exposure) -> Self {
+        self.tool.exposure = exposure;
+        self
+    }
+
+    /// Catalogue data.
+    pub fn category(mut self, category: impl Into<Text>) -> Self {
+        self.tool.category = category.into();
+        self
+    }
+
+    /// Catalogue data.
+    pub fn tag(mut self, tag: impl Into<Text>) -> Self {
+        self.tool.tags.push(tag.into());
+        self
+    }
+
+    /// The tool's own semantic version; `1.0.0` by default.
+    pub fn version(mut self, version: impl Into<Text>) -> Self {
+        self.tool.version = version.into();
+        self
+    }
+
+    /// How permissions name a call; the name by default.
+    pub fn permission(mut self, naming: Naming) -> Self {
+        self.permission = Some(naming);
+        self
+    }
+
+    /// JSON Pointer of an input field that names files the call acts on; `*` stands for every item.
+    pub fn affected_path(mut self, pointer: impl Into<Text>) -> Self {
+        self.tool.affected_paths.push(pointer.into());
+        self
+    }
+
+    /// JSON Pointer of an input field that holds project-relative paths.
+    pub fn path_field(mut self, pointer: impl Into<Text>) -> Self {
+        self.tool.path_fields.push(pointer.into());
+        self
+    }
+
+    /// The longest that a call may take; 30 s by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.tool.timeout = timeout;
+        self
+    }
+
+    /// The input's JSON Schema. Its root is an object; without one the tool takes no arguments.
+    pub fn input_schema(mut self, schema: Value) -> Self {
+        self.tool.input_schema = schema.into();
+        self
+    }
+
+    /// The output's JSON Schema.
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.tool.output_schema = Some(Schema::from(schema));
+        self
+    }
+
+    /// The input's schema from a Rust type.
+    #[cfg(feature = "schemars")]
+    pub fn input<T: schemars::JsonSchema>(self) -> Self {
+        self.input_schema(schema_of::<T>())
+    }
+
+    /// The output's schema from a Rust type.
+    #[cfg(feature = "schemars")]
+    pub fn output<T: schemars::JsonSchema>(self) -> Self {
+        self.output_schema(schema_of::<T>())
+    }
+
+    /// A constraint between fields of the input.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.tool.rules.to_mut().push(rule);
+        self
+    }
+
+    /// What a call touches.
+    pub fn effects(mut self, effects: Effects) -> Self {
+        self.tool.effects = effects;
+        self
+    }
+
+    /// An expected failure.
+    pub fn failure(mut self, failure: FailureSpec) -> Self {
+        self.tool.failures.to_mut().push(failure);
+        self
+    }
+
+    /// A call that works; checked against the schema.
+    pub fn example(mut self, title: impl Into<Text>, input: impl Into<Value>) -> Self {
+        self.tool.examples.push(Example {
+            title: title.into(),
+            input: input.into().to_string().into(),
+            output: Text::default(),
+        });
+        self
+    }
+
+    /// The definition.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn build(self) -> Result<Definition, BuilderError> {
+        let mut tool = self.tool;
+        tool.parallelism = self.parallelism.unwrap_or(if tool.concurrency_safe {
+            Parallelism::Shared
+        } else {
+            Parallelism::Exclusive
+        });
+        if let Some(permission) = self.permission {
+            tool.permission = permission;
+        }
+        tool.description = describe(&tool).into();
+        let mut problems = Vec::new();
+        for name in tool.names() {
+            if let Some(reason) = misnamed(name) {
+                problems.push(format!("the name {}: {reason}", Value::from(name)));
+            }
+        }
+        if tool.summary.trim().is_empty() {
+            problems.push("the summary is missing: say in one sentence what the tool does".to_owned());
+        }
+        let length = tool.description.chars().count();
+        if length > DESCRIPTION {
+            problems.push(format!(
+                "the description has {length} characters; clients cut it at {DESCRIPTION}"
+            ));
+        }
+        if !is_semver(&tool.version) {
+            problems.push(format!("the version `{}` is not of the form 1.2.3", tool.version));
+        }
+        if tool.timeout.is_zero() {
+            problems.push("the timeout is zero: no call could end in time".to_owned());
+        }
+        if tool.hints.read_only && !tool.effects.writes.is_empty() {
+            problems.push("it is hinted to be read-only and its effects declare writes".to_owned());
+        }
+        let unfit = match tool.input_schema.value() {
+            Ok(schema) => refusal(schema),
+            Err(error) => Some(error.to_owned()),
+        };
+        if let Some(reason) = unfit {
+            problems.push(format!("the input schema: {reason}"));
+            return Err(BuilderError::of(&tool, problems));
+        }
+        let compiled = CompiledTool::new(tool, |_| Ok(()));
+        let tool = compiled.definition();
+        match compiled.check() {
+            Err(reason) => problems.push(reason),
+            Ok(()) => problems.extend(tool.examples.iter().filter_map(|example| {
+                let input = serde_json::from_str(&example.input);
+                let arguments = input.map_err(|_| "its input must be an object".to_owned());
+                let built = arguments.and_then(|arguments| {
+                    compiled.build(arguments).map_err(|error| match error {
+                        // The valid example that it would show is this one.
+                        BuildError::Invalid(error) => ValidationError { example: None, ..error }.to_string(),
+                        BuildError::Internal(error) => error.to_string(),
+                    })
+                });
+                built
+                    .err()
+                    .map(|reason| format!("the example `{}`: {reason}", example.title))
+            })),
+        }
+        if problems.is_empty() {
+            Ok(Definition::clone(tool))
+        } else {
+            Err(BuilderError::of(tool, problems))
+        }
+    }
+}
+
+/// Everything that is wrong with a declared tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuilderError {
+    /// The tool's name as declared.
+    pub name: String,
+    /// Never empty.
+    pub problems: Vec<String>,
+}
+
+impl BuilderError {
+    fn of(tool: &Definition, problems: Vec<String>) -> Self {
+        Self {
+            name: tool.name.clone().into_owned(),
+            problems,
+        }
+    }
+}
+
+impl fmt::Display for BuilderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the tool `{}` can't be declared so", self.name.escape_debug())?;
+        self.problems.iter().try_for_each(|problem| write!(f, "\n- {problem}"))
+    }
+}
+
+impl Error for BuilderError {}
+
+/// Why a name is no name of a tool.
+pub(crate) fn misnamed(name: &str) -> Option<String> {
+    let fit = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(fit) {
+        return Some("must begin with a letter and hold letters, digits, `_` and `-` alone".to_owned());
+    }
+    if name.len() > NAME {
+        return Some(format!("has {} characters; clients take {NAME}", name.len()));
+    }
+    name.contains("__")
+        .then(|| "two `_` together are for the tools of upstream servers".to_owned())
+}
+
+fn describe(tool: &Definition) -> String {
+    let mut parts = vec![tool.summary.trim().to_owned()];
+    if !tool.details.trim().is_empty() {
+        parts.push(tool.details.trim().to_owned());
+    }
+    if !tool.rules.is_empty() {
+        let rules: Vec<String> = tool.rules.iter().map(sentence).collect();
+        parts.push(rules.join("\n"));
+    }
+    for (heading, lines) in [("Notes:", &tool.notes), ("Cautions:", &tool.cautions)] {
+        if !lines.is_empty() {
+            let lines: Vec<String> = lines.iter().map(|line| format!("- {}", line.trim())).collect();
+            parts.push(format!("{heading}\n{}", lines.join("\n")));
+        }
+    }
+    parts.join("\n\n")
+}
+
+/// A rule as a sentence for the model.
+fn sentence(rule: &Rule) -> String {
+    let list = |fields: &[&str]| {
+        let fields: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+        fields.join(", ")
+    };
+    match rule {
+        Rule::ExactlyOneOf(fields) => format!("Give exactly one of {}.", list(fields)),
+        Rule::AtMostOneOf(fields) => format!("Give at most one of {}.", list(fields)),
+        Rule::RequiredIf { field, when, is } => {
+            format!("`{field}` is required when `{when}` is {}.", is.join(" or "))
+        }
+    }
+}
+
+fn is_semver(text: &str) -> bool {
+    let core = text.split(['-', '+']).next().unwrap_or_default();
+    let numbers: Vec<&str> = core.split('.').collect();
+    let is_number = |text: &&str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'))
+    };
+    numbers.len() == 3 && numbers.iter().all(is_number)
+}
+
+/// The schema of a type, without what only says how Rust stores it.
+#[cfg(feature = "schemars")]
+fn schema_of<T: schemars::JsonSchema>() -> Value {
+    let mut settings = schemars::generate::SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    schema
+}
+
+/// An `Option` is an optional field; that it may be null as well is how serde reads it.
+#[cfg(feature = "schemars")]
+fn tidy(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    map.shift_remove("title");
+    let width = |format: &Value| {
+        format
+            .as_str()
+            .is_some_and(|format| format.starts_with("int") || format.starts_with("uint"))
+    };
+    if map.get("format").is_some_and(width) || map.get("format").is_some_and(|f| *f == "float" || *f == "double") {
+        map.shift_remove("format");
+    }
+    let required: Vec<String> = match map.get("required") {
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect(),
+        _ => Vec::new(),
+    };
+    if let Some(Value::Object(properties)) = map.get_mut("properties") {
+        for (name, property) in properties {
+            tidy(property);
+            let Value::Object(property) = property else { continue };
+            if required.contains(name) {
+                continue;
+            }
+            if let Some(Value::Array(kinds)) = property.get_mut("type") {
+                kinds.retain(|kind| kind != "null");
+                if let [one] = &kinds[..] {
+                    let one = one.clone();
+                    property.insert("type".to_owned(), one);
+                }
+                if property.get("default") == Some(&Value::Null) {
+                    property.shift_remove("default");
+                }
+            }
+        }
+    }
+    for keyword in ["items", "additionalProperties"] {
+        if let Some(below) = map.get_mut(keyword) {
+            tidy(below);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
