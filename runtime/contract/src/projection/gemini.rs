@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::{DEPTH, Notes, Projected, resolve, type_of_values, types, written_as_json};
 
+/// References are written out, and each could stand for two others, and so on: this many schemas are written.
+const SCHEMAS: usize = 10_000;
+
 /// What is kept as it is.
 const KEPT: &[&str] = &["title", "default", "minimum", "maximum", "pattern"];
 /// Counts.
@@ -52,6 +55,7 @@ pub fn gemini(schema: &Value) -> Projected {
         root: schema,
         notes: Notes::default(),
         open: Vec::new(),
+        left: SCHEMAS,
     };
     let has_properties = |schema: &Value| schema["properties"].as_object().is_some_and(|map| !map.is_empty());
     let schema = if has_properties(schema) {
@@ -74,6 +78,8 @@ struct Walker<'s> {
     notes: Notes,
     /// References that are being followed.
     open: Vec<String>,
+    /// How many schemas may still be written.
+    left: usize,
 }
 
 impl<'s> Walker<'s> {
@@ -88,6 +94,10 @@ impl<'s> Walker<'s> {
         let Value::Object(map) = schema else {
             return self.as_text(None, "a schema that allows anything");
         };
+        if self.left == 0 {
+            return self.as_text(map.get("description"), "what lies beyond the first 10000 schemas");
+        }
+        self.left -= 1;
         if depth > DEPTH {
             return self.as_text(map.get("description"), "a schema nested this deeply");
         }

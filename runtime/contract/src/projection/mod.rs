@@ -187,7 +187,7 @@ enum Closing {
 }
 
 /// Calls `found` with every schema directly below one, with the keyword and, in a map, the name.
-fn each_schema<'s>(schema: &'s Value, found: &mut dyn FnMut(&str, &str, &'s Value)) {
+pub fn each_schema<'s>(schema: &'s Value, found: &mut dyn FnMut(&str, &str, &'s Value)) {
     let Value::Object(map) = schema else { return };
     for (key, value) in map {
         match value {

@@ -179,3 +179,27 @@ fn an_output_stays_open_and_loses_annotations_alone() {
             "~a": {"type": "object", "properties": {"b": {"default": {"~d": 1}}}}}})
     );
 }
+
+#[test]
+fn references_that_double_with_each_step_are_written_out_in_bounded_size() {
+    let mut shared = Map::new();
+    for n in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+        shared.insert(
+            format!("d{n}"),
+            json!({"type": "object", "properties": {"a": next, "b": next}}),
+        );
+    }
+    shared.insert("d40".into(), json!({"type": "string"}));
+    let schema = json!({"type": "object", "properties": {"p": {"$ref": "#/$defs/d0"}}, "$defs": shared});
+    let projected = gemini(&schema);
+    assert!(projected.schema.to_string().len() < 10_000_000);
+    assert!(
+        projected
+            .losses
+            .iter()
+            .any(|loss| loss.what.contains("beyond the first 10000"))
+    );
+    // Strict mode takes references as they are.
+    assert!(openai_strict(&schema).is_ok());
+}

@@ -12,13 +12,13 @@ use devloop_contract::{InternalError, Tool, ToolError, ValidationError};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use super::PathRule;
 use super::definition::{Definition, Dialect, Naming, Schema, Text};
 use super::normalise::{self, Changes, Integers, normalise};
 use super::place::{Pattern, Step, bracket};
 use super::rules::Constraint;
 use super::shape::{Extra, Kind, Shape, open_options, options};
 use super::validate::{Report, explain};
+use super::{PathRule, cost};
 
 /// A tool with everything that is derived from its texts, each part derived once, when it is first needed.
 #[derive(Debug)]
@@ -134,7 +134,13 @@ impl CompiledTool {
         Some(self.output.get_or_init(|| {
             let built = match self.definition.dialect {
                 Dialect::Portable => options().build(read("output_schema", schema)?),
-                Dialect::Open => open_options().build(&published_output(read("output_schema", schema)?)),
+                Dialect::Open => {
+                    let schema = published_output(read("output_schema", schema)?);
+                    if let Some(reason) = cost::refusal(&schema) {
+                        return Err(format!("output_schema: {reason}"));
+                    }
+                    open_options().build(&schema)
+                }
             };
             built.map_err(|error| format!("output_schema: {error}"))
         }))
@@ -202,6 +208,9 @@ impl Input {
                 (shape, options().build(&schema))
             }
             Dialect::Open => {
+                if let Some(reason) = cost::refusal(&schema) {
+                    return Err(format!("input_schema: {reason}"));
+                }
                 let mut shape = Shape::compile_openly(&schema);
                 keep_fit_defaults(&mut shape, path_rule);
                 (shape, open_options().build(&schema))

@@ -9,6 +9,7 @@
 pub mod arbitrary;
 mod builder;
 mod compiled;
+mod cost;
 mod definition;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod fixture;

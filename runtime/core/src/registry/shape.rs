@@ -294,9 +294,12 @@ impl Reader<'_> {
             return self.portable(schema, depth);
         }
         let back = self.place.len();
-        let shape = self.portable(schema, depth).unwrap_or_else(|_| Shape {
-            kind: Kind::Foreign(null(schema, self.root, 0)),
-            default: None,
+        let shape = self.portable(schema, depth).unwrap_or_else(|_| {
+            let mut steps = NULL_STEPS;
+            Shape {
+                kind: Kind::Foreign(null(schema, self.root, 0, &mut steps)),
+                default: None,
+            }
         });
         self.place.truncate(back);
         Ok(shape)
@@ -491,8 +494,15 @@ impl Reader<'_> {
     }
 }
 
+/// How many schemas are looked at to know whether one may take null. References could lead to any number of them.
+const NULL_STEPS: usize = 256;
+
 /// Whether a schema may take null, as far as its own words say.
-fn null(schema: &Value, root: &Value, depth: usize) -> Null {
+fn null(schema: &Value, root: &Value, depth: usize, steps: &mut usize) -> Null {
+    if *steps == 0 {
+        return Null::Perhaps;
+    }
+    *steps -= 1;
     let Value::Object(map) = schema else {
         return match schema {
             Value::Bool(false) => Null::Refused,
@@ -513,13 +523,13 @@ fn null(schema: &Value, root: &Value, depth: usize) -> Null {
             let alternatives = ["anyOf", "oneOf"]
                 .iter()
                 .filter_map(|keyword| map.get(*keyword)?.as_array());
-            let below = |schema: &Value| null(schema, root, depth + 1) == Null::Refused;
+            let mut below = |schema: &Value| null(schema, root, depth + 1, steps) == Null::Refused;
             let mut refused = false;
             for parts in alternatives {
-                refused |= parts.iter().all(below);
+                refused |= parts.iter().all(&mut below);
             }
             if let Some(Value::Array(parts)) = map.get("allOf") {
-                refused |= parts.iter().any(below);
+                refused |= parts.iter().any(&mut below);
             }
             if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
                 let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
@@ -572,6 +582,36 @@ mod tests {
         };
         Shape::compile(&nest(DEPTH - 1)).unwrap();
         assert!(refusal(&nest(DEPTH)).ends_with("nested deeper than 32 levels"));
+    }
+
+    #[test]
+    fn whether_null_may_stand_is_asked_in_bounded_time() {
+        let parts = vec![json!({"$ref": "#/$defs/a"}); 3_000];
+        let root = json!({"$defs": {"a": {"allOf": parts}}});
+        let ask = |schema: Value| {
+            let mut steps = NULL_STEPS;
+            null(&schema, &root, 0, &mut steps)
+        };
+        assert_eq!(ask(json!({"$ref": "#/$defs/a"})), Null::Perhaps);
+        for refuses in [
+            json!({"type": "string"}),
+            json!({"enum": [1]}),
+            json!({"const": 1}),
+            json!(false),
+            json!({"anyOf": [{"type": "string"}, {"const": 1}]}),
+            json!({"allOf": [{}, {"type": "string"}]}),
+        ] {
+            assert_eq!(ask(refuses.clone()), Null::Refused, "{refuses}");
+        }
+        for takes in [
+            json!({}),
+            json!(true),
+            json!({"type": ["string", "null"]}),
+            json!({"enum": [1, null]}),
+            json!({"oneOf": [{"type": "string"}, {"type": "null"}]}),
+        ] {
+            assert_eq!(ask(takes.clone()), Null::Perhaps, "{takes}");
+        }
     }
 
     #[test]

@@ -199,6 +199,34 @@ fn a_schema_that_refers_to_itself_without_end_ends() {
 }
 
 #[test]
+fn a_schema_whose_references_double_is_set_aside() {
+    let double = |keyword: &str, turn: fn(Value) -> Value| {
+        let mut shared = serde_json::Map::new();
+        for n in 0..60 {
+            let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+            shared.insert(format!("d{n}"), json!({keyword: [turn(next.clone()), turn(next)]}));
+        }
+        shared.insert("d60".into(), json!({"type": "integer"}));
+        json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": shared})
+    };
+    let catalogue = catalogue();
+    let list = vec![
+        with_schema("all", double("allOf", |next| next)),
+        with_schema("any", double("anyOf", |next| next)),
+        with_schema("one", double("oneOf", |next| next)),
+        with_schema("not", double("allOf", |next| json!({"not": {"not": next}}))),
+    ];
+    let replaced = catalogue.replace_dynamic("git", list, |_| ()).unwrap();
+    assert_eq!(replaced.quarantined.len(), 4);
+    assert!(
+        replaced
+            .quarantined
+            .iter()
+            .all(|one| one.reason.contains("its references multiply"))
+    );
+}
+
+#[test]
 fn annotations_are_kept_and_trusted_by_nobody() {
     let catalogue = catalogue();
     let reads = Offered {
