@@ -776,7 +776,8 @@ impl<T: Send + 'static> Pending<T> {
         let late = match tokio::time::timeout(GRACE, &mut task).await {
             Ok(Ok((Done::Answered(answer), _))) => Late::Answered(answer),
             Ok(Ok((Done::Panicked(panic), _))) => Late::Panicked(panic),
-            // Launched, and cancelled before it began.
+            // It was launched, and its thread never came to it.
+            Ok(Ok((Done::Never, _))) if !heard => return self.refused(Some(Busy::TooLate(Stage::Place))),
             Ok(Ok((Done::Never, _))) => return Ended::Cancelled,
             Ok(Err(error)) => Late::Panicked(Panic::new(error.to_string())),
             Err(_) => Late::Running(Running(task)),
