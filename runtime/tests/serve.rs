@@ -156,7 +156,8 @@ fn a_thousand_calls_at_once_are_all_carried_out() {
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
     );
     for id in 1..=1_000 {
-        text.push_str(&format!("{}\n", write_list(id, "the same again")));
+        text.push_str(&write_list(id, "the same again").to_string());
+        text.push('\n');
     }
     let writer = std::thread::spawn(move || {
         input.write_all(text.as_bytes()).unwrap();
