@@ -138,6 +138,40 @@ fn a_log_wish_that_is_not_understood_is_told() {
 }
 
 /// Both ends of a pipe.
+/// More than may wait for their turn in a session: the rest waits in the pipe, and is not told that the session is busy.
+#[test]
+fn a_thousand_calls_at_once_are_all_carried_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = serve(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let answers = frames(child.stdout.take().unwrap());
+    let mut input = child.stdin.take().unwrap();
+    let mut text = format!(
+        "{}\n{}\n",
+        hello(),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    );
+    for id in 1..=1_000 {
+        text.push_str(&write_list(id, "the same again").to_string());
+        text.push('\n');
+    }
+    let writer = std::thread::spawn(move || {
+        input.write_all(text.as_bytes()).unwrap();
+        input
+    });
+    for _ in 0..=1_000 {
+        let answer = answers.recv_timeout(GUARD).expect("an answer");
+        let result = &answer["result"];
+        assert!(result.is_object() && result["isError"] != json!(true), "{answer}");
+    }
+    drop(writer.join().unwrap());
+    assert!(wait(&mut child).success());
+}
+
 fn pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = std::io::pipe().unwrap();
     (reader.into(), writer.into())

@@ -139,6 +139,78 @@ async fn calls_at_the_same_time_are_carried_out_in_their_order() {
 }
 
 #[tokio::test]
+async fn the_call_that_comes_when_64_wait_is_told_that_the_session_is_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(project(dir.path(), Duration::from_secs(30)));
+    let held = hold_lock(dir.path());
+    let never = CancellationToken::new();
+    let submit = |n: usize| tokio::spawn(session.submit(request(&list(&format!("list {n}")), &never)));
+    let calls: Vec<_> = (0..65).map(submit).collect();
+    let CallOutcome::Expected(body) = submit(65).await.unwrap() else {
+        panic!("one runs and 64 wait")
+    };
+    assert_eq!(body.code, "tool_busy");
+    assert_eq!(body.reason, "64 calls of this session wait already; nothing was done");
+    drop(held);
+    for call in calls {
+        assert!(matches!(call.await.unwrap(), CallOutcome::Success(_)));
+    }
+    assert!(on_disk(dir.path()).contains("list 64"));
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_dropped_before_it_begins_never_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(project(dir.path(), Duration::from_secs(30)));
+    let held = hold_lock(dir.path());
+    let never = CancellationToken::new();
+    let first = tokio::spawn(session.submit(request(&list("first"), &never)));
+    drop(session.submit(request(&list("dropped"), &never)));
+    drop(held);
+    assert!(matches!(first.await.unwrap(), CallOutcome::Success(_)));
+    let outcome = write(&session, "first").await;
+    let CallOutcome::Success(result) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(result["version"], 1, "nothing was written in between");
+}
+
+/// What writes waits for the end of the model's answer; what is wrong is said at once, in its place.
+#[tokio::test]
+async fn streamed_calls_are_answered_in_their_order_and_write_when_the_answer_is_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(project(dir.path(), Duration::from_secs(5)));
+    let mut calls = session.streaming();
+    let never = CancellationToken::new();
+    let call = |id: &str, tool: &str, description: &str| {
+        let mut request = request(&list(description), &never);
+        (request.tool_use_id, request.tool) = (id.to_owned(), tool.to_owned());
+        request
+    };
+    calls.submit(call("1", "write_todolist", "first")).unwrap();
+    calls.submit(call("2", "write_todo", "")).unwrap();
+    calls.submit(call("3", "write_todolist", "second")).unwrap();
+    assert!(
+        calls.submit(call("3", "write_todolist", "third")).is_err(),
+        "the id is taken"
+    );
+    assert_eq!(on_disk(dir.path()), "");
+    calls.end();
+    let mut seen = Vec::new();
+    while let Some((id, outcome)) = calls.next().await {
+        seen.push((id, matches!(outcome, CallOutcome::Success(_))));
+    }
+    let expected = [("1", true), ("2", false), ("3", true)].map(|(id, success)| (id.to_owned(), success));
+    assert_eq!(seen, expected);
+    assert!(on_disk(dir.path()).contains("second"));
+    let calls = session.streaming();
+    calls.submit(call("1", "write_todolist", "discarded")).unwrap();
+    calls.discard();
+    calls.end();
+    assert!(!on_disk(dir.path()).contains("discarded"));
+}
+
+#[tokio::test]
 async fn a_tool_of_somebody_else_is_unknown_and_the_nearest_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let session = session(project(dir.path(), Duration::from_secs(1)));

@@ -489,9 +489,9 @@ impl Lane {
         let (cell, taken) = {
             let mut driver = executor.driver();
             driver.next_call += 1;
-            let call = CallId(driver.next_call);
+            let id = CallId(driver.next_call);
             let cell = Arc::new(Cell {
-                call,
+                call: id,
                 session: self.inner.session,
                 tool: Arc::clone(&facts.tool),
                 submitted: now,
@@ -504,14 +504,14 @@ impl Lane {
                 caller_sleeps: AtomicBool::new(false),
                 prepared: Notify::new(),
             });
-            driver.cells.insert(call, Arc::clone(&cell));
+            driver.cells.insert(id, Arc::clone(&cell));
             let mut commands = std::mem::take(&mut driver.commands);
             let (session, parallelism, patience) = (self.inner.session, facts.parallelism, facts.patience);
             driver
                 .flow
-                .submit(call, session, parallelism, patience, now, &mut commands);
+                .submit(id, session, parallelism, patience, now, &mut commands);
             driver.carry_out(commands, now);
-            (cell, driver.flow.stage(call).is_some())
+            (cell, driver.flow.stage(id).is_some())
         };
         let task = taken.then(|| {
             let seat = Seat {
@@ -776,7 +776,8 @@ impl<T: Send + 'static> Pending<T> {
         let late = match tokio::time::timeout(GRACE, &mut task).await {
             Ok(Ok((Done::Answered(answer), _))) => Late::Answered(answer),
             Ok(Ok((Done::Panicked(panic), _))) => Late::Panicked(panic),
-            // Launched, and cancelled before it began.
+            // It was launched, and its thread never came to it.
+            Ok(Ok((Done::Never, _))) if !heard => return self.refused(Some(Busy::TooLate(Stage::Place))),
             Ok(Ok((Done::Never, _))) => return Ended::Cancelled,
             Ok(Err(error)) => Late::Panicked(Panic::new(error.to_string())),
             Err(_) => Late::Running(Running(task)),
@@ -815,13 +816,13 @@ impl<T: Send + 'static> Pending<T> {
         match done {
             Ok((Done::Answered(answer), _)) => Ended::Answered(answer),
             Ok((Done::Panicked(panic), _)) => Ended::Panicked(panic),
-            Ok((Done::Never, _)) => match self.cell.busy.get() {
-                Some(busy) => self.refused(Some(*busy)),
-                None => {
-                    self.executor.ended(&self.cell, Ending::Cancelled);
-                    Ended::Cancelled
+            Ok((Done::Never, _)) => {
+                if let Some(busy) = self.cell.busy.get() {
+                    return self.refused(Some(*busy));
                 }
-            },
+                self.executor.ended(&self.cell, Ending::Cancelled);
+                Ended::Cancelled
+            }
             // The runtime that it ran on is gone.
             Err(error) => {
                 self.executor.ended(&self.cell, Ending::Panicked);

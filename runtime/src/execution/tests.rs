@@ -137,9 +137,9 @@ async fn executor_a_turn_that_does_not_come_is_given_up_and_never_begins() {
     let (release, holding) = blocks();
     let holding = lane.submit(alone(LONG), CancellationToken::new(), holding);
     let begun = Arc::new(AtomicUsize::new(0));
-    let late = lane.submit(alone(SHORT), CancellationToken::new(), counts(&begun));
+    let given_up = lane.submit(alone(SHORT), CancellationToken::new(), counts(&begun));
     assert!(matches!(
-        late.report().await.ended,
+        given_up.report().await.ended,
         Ended::Refused(Busy::TooLate(Stage::Gate))
     ));
     assert_eq!(last(lane.executor()).ending, Ending::Refused);
@@ -205,14 +205,14 @@ async fn executor_work_that_does_not_stop_goes_on_keeps_its_turn_and_can_be_wait
         .report()
         .await
         .ended;
-    let Ended::TimedOut(late @ Late::Running(_)) = ended else {
+    let Ended::TimedOut(slow @ Late::Running(_)) = ended else {
         panic!("{ended:?}")
     };
     assert_eq!(last(lane.executor()).ending, Ending::TimedOut);
     let behind = lane.submit(alone(SHORT), CancellationToken::new(), fine(|| async {}));
     assert!(matches!(behind.report().await.ended, Ended::Refused(_)));
     release.send(()).unwrap();
-    assert_eq!(late.answer().await, Ok(Ok("blocked")));
+    assert_eq!(slow.answer().await, Ok(Ok("blocked")));
     assert_eq!(lane.executor().totals(), (2, 2), "the end of each was told once");
 }
 
