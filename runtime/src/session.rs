@@ -474,6 +474,7 @@ fn unforeseen(panic: &Panic) -> CallOutcome {
         message: "the call broke off".to_owned(),
         chain: panic.to_string(),
         error_id,
+        hint: "This was reported; calling again is unlikely to help.".to_owned(),
     }
 }
 
