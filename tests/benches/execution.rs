@@ -62,9 +62,9 @@ fn main() {
     );
     for (name, rounds) in [("fair", &fair), ("unfair", &unfair)] {
         let worst = rounds.iter().map(Served::worst).fold(0.0, f64::max);
-        let least = rounds.iter().filter_map(|served| served.each.iter().min()).min();
-        let most = rounds.iter().filter_map(|served| served.each.iter().max()).max();
-        println!("{name:<8} longest wait {worst:.2} × the fair share; calls of a session {least:?} to {most:?}");
+        let each = || rounds.iter().flat_map(|served| &served.each);
+        let (least, most) = (each().min().unwrap_or(&0), each().max().unwrap_or(&0));
+        println!("{name:<8} longest wait {worst:.2} × the fair share; calls of a session {least} to {most}");
         if name == "fair" {
             println!("{:<8} 4 × {}", "", verdict(worst <= 4.0));
         }
