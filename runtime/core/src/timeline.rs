@@ -168,7 +168,7 @@ impl Timeline {
     /// before anything is written; when it fails, nothing is. A torn end is mended first, and an entry of the type
     /// `timeline.repaired` tells of it.
     ///
-    /// About 14 system calls and a share in an fdatasync.
+    /// Some 25 system calls and a share in an fdatasync.
     ///
     /// # Errors
     /// `too_large`, `busy`, a refused path, an error of the system, and whatever `begin` fails with.
@@ -304,14 +304,6 @@ impl Timeline {
     /// A refused path or an error of the system.
     pub fn full_files(&self) -> Result<Vec<Rotated>, StoreError> {
         self.journal.rotated()
-    }
-
-    /// Removes the oldest full files so that `keep` are left; gives those removed.
-    ///
-    /// # Errors
-    /// `busy`, a refused path or an error of the system.
-    pub fn prune<'w>(&self, keep: Keep, wait: impl Into<Wait<'w>>) -> Result<Vec<Rotated>, StoreError> {
-        self.journal.prune(keep, wait)
     }
 }
 

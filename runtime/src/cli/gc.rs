@@ -56,14 +56,14 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         }
     };
     let store = project.machinery();
-    let found = match look(&project, &store) {
+    let policy = project.config().retention();
+    let found = match look(&project, &store, &policy) {
         Ok(found) => found,
         Err(message) => {
             printer.error(message);
             return Exit::System;
         }
     };
-    let policy = project.config().retention();
     let done = args.apply.then(|| remove(&store, &policy, &found.candidates));
     match args.format {
         Format::Json => as_json(&found, done.as_ref(), printer),
@@ -83,9 +83,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     }
 }
 
-fn look(project: &Project, store: &Store) -> Result<Leftovers, String> {
-    let policy = project.config().retention();
-    let mut found = project::find(store, &policy).map_err(|error| error.to_string())?;
+fn look(project: &Project, store: &Store, policy: &Policy) -> Result<Leftovers, String> {
+    let mut found = project::find(store, policy).map_err(|error| error.to_string())?;
     if let Some(root) = artifacts_root(|name| std::env::var_os(name)) {
         let old = artifacts::find(&root, &project.dir, store.clock().now(), policy.artifacts);
         found.candidates.extend(old.candidates);
