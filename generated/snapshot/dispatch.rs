@@ -9,6 +9,8 @@ use serde_json::{Error, Value};
 /// The typed input of some handler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnyInput {
+    /// For `read_artifact`.
+    ReadArtifact(crate::tools::catalog::read_artifact::Input),
     /// For `record_memory`.
     RecordMemory(crate::tools::persistence::record_memory::Input),
     /// For `timeline_append`.
@@ -28,6 +30,7 @@ impl AnyInput {
     /// The input does not fit the type, or no handler has the tool's `handler` name.
     pub fn parse(tool: &Tool, input: &Value) -> Result<Self, Error> {
         match tool.handler {
+            "read_artifact" => serde::Deserialize::deserialize(input).map(Self::ReadArtifact),
             "record_memory" => serde::Deserialize::deserialize(input).map(Self::RecordMemory),
             "timeline_append" => serde::Deserialize::deserialize(input).map(Self::TimelineAppend),
             "update_runtime_state" => serde::Deserialize::deserialize(input).map(Self::UpdateRuntimeState),
@@ -40,6 +43,7 @@ impl AnyInput {
     /// Whose input it is.
     pub const fn handler(&self) -> crate::HandlerId {
         match self {
+            Self::ReadArtifact(_) => crate::HandlerId::ReadArtifact,
             Self::RecordMemory(_) => crate::HandlerId::RecordMemory,
             Self::TimelineAppend(_) => crate::HandlerId::TimelineAppend,
             Self::UpdateRuntimeState(_) => crate::HandlerId::UpdateRuntimeState,
@@ -54,6 +58,7 @@ impl AnyInput {
     /// A value that JSON cannot say.
     pub fn to_value(&self) -> Result<Value, Error> {
         match self {
+            Self::ReadArtifact(input) => serde_json::to_value(input),
             Self::RecordMemory(input) => serde_json::to_value(input),
             Self::TimelineAppend(input) => serde_json::to_value(input),
             Self::UpdateRuntimeState(input) => serde_json::to_value(input),
@@ -66,7 +71,8 @@ impl AnyInput {
 /// What implements every handler. It has no blanket implementation: `impl HandleAll for Context {}` makes the
 /// compiler name each handler that `Context` lacks.
 pub trait HandleAll:
-    Handle<crate::tools::persistence::record_memory::RecordMemory>
+    Handle<crate::tools::catalog::read_artifact::ReadArtifact>
+    + Handle<crate::tools::persistence::record_memory::RecordMemory>
     + Handle<crate::tools::persistence::timeline_append::TimelineAppend>
     + Handle<crate::tools::persistence::update_runtime_state::UpdateRuntimeState>
     + Handle<crate::tools::persistence::update_todo_item::UpdateTodoItem>
@@ -81,6 +87,7 @@ pub type Dispatched<'a> = Pin<Box<dyn Future<Output = Result<Value, ErasedRefusa
 /// Carries out one call by the implementation of its handler.
 pub fn dispatch<C: HandleAll>(ctx: &C, input: AnyInput) -> Dispatched<'_> {
     match input {
+        AnyInput::ReadArtifact(input) => call::<crate::ReadArtifact, C>(ctx, input),
         AnyInput::RecordMemory(input) => call::<crate::RecordMemory, C>(ctx, input),
         AnyInput::TimelineAppend(input) => call::<crate::TimelineAppend, C>(ctx, input),
         AnyInput::UpdateRuntimeState(input) => call::<crate::UpdateRuntimeState, C>(ctx, input),

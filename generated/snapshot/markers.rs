@@ -1,5 +1,6 @@
 // @generated from specs/tools/ by `cargo codegen write`. Do not edit.
 
+pub use crate::tools::catalog::read_artifact::ReadArtifact;
 pub use crate::tools::persistence::record_memory::RecordMemory;
 pub use crate::tools::persistence::timeline_append::TimelineAppend;
 pub use crate::tools::persistence::update_runtime_state::UpdateRuntimeState;

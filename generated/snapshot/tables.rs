@@ -3,6 +3,8 @@
 /// A tool: one face of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolId {
+    /// `read_artifact`
+    ReadArtifact,
     /// `record_memory`
     RecordMemory,
     /// `timeline_append`
@@ -18,6 +20,7 @@ pub enum ToolId {
 impl ToolId {
     /// Every tool, sorted by name.
     pub const ALL: &'static [Self] = &[
+        Self::ReadArtifact,
         Self::RecordMemory,
         Self::TimelineAppend,
         Self::UpdateRuntimeState,
@@ -28,6 +31,7 @@ impl ToolId {
     /// The name that agents call.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::ReadArtifact => "read_artifact",
             Self::RecordMemory => "record_memory",
             Self::TimelineAppend => "timeline_append",
             Self::UpdateRuntimeState => "update_runtime_state",
@@ -39,6 +43,7 @@ impl ToolId {
     /// What the spec says about it.
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
+            Self::ReadArtifact => &crate::tools::catalog::read_artifact::READ_ARTIFACT,
             Self::RecordMemory => &crate::tools::persistence::record_memory::RECORD_MEMORY,
             Self::TimelineAppend => &crate::tools::persistence::timeline_append::TIMELINE_APPEND,
             Self::UpdateRuntimeState => &crate::tools::persistence::update_runtime_state::UPDATE_RUNTIME_STATE,
@@ -50,6 +55,7 @@ impl ToolId {
     /// The tool of a name or an alias.
     pub fn find(name: &str) -> Option<Self> {
         match name {
+            "read_artifact" => Some(Self::ReadArtifact),
             "record_memory" => Some(Self::RecordMemory),
             "timeline_append" => Some(Self::TimelineAppend),
             "update_runtime_state" => Some(Self::UpdateRuntimeState),
@@ -68,6 +74,8 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 /// A handler: one spec, one implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerId {
+    /// `read_artifact`
+    ReadArtifact,
     /// `record_memory`
     RecordMemory,
     /// `timeline_append`
@@ -83,6 +91,7 @@ pub enum HandlerId {
 impl HandlerId {
     /// Every handler, by group and name.
     pub const ALL: &'static [Self] = &[
+        Self::ReadArtifact,
         Self::RecordMemory,
         Self::TimelineAppend,
         Self::UpdateRuntimeState,
@@ -93,6 +102,7 @@ impl HandlerId {
     /// The handler's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::ReadArtifact => "read_artifact",
             Self::RecordMemory => "record_memory",
             Self::TimelineAppend => "timeline_append",
             Self::UpdateRuntimeState => "update_runtime_state",
@@ -104,6 +114,7 @@ impl HandlerId {
     /// The spec file, relative to the root of the repository.
     pub const fn spec(self) -> &'static str {
         match self {
+            Self::ReadArtifact => "specs/tools/catalog/read_artifact.yaml",
             Self::RecordMemory => "specs/tools/persistence/record_memory.yaml",
             Self::TimelineAppend => "specs/tools/persistence/timeline_append.yaml",
             Self::UpdateRuntimeState => "specs/tools/persistence/update_runtime_state.yaml",
@@ -246,7 +257,7 @@ pub static GRANTS: &[Grant] = &[
     },
 ];
 
-/// How much there is of everything.
+/// How much there is of everything. The group `catalog`, which every agent has, is counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// Handlers: specs, and implementations.
@@ -257,12 +268,15 @@ pub struct Counts {
     pub names: usize,
     /// Grants of a tool to an agent.
     pub grants: usize,
+    /// Tools that every agent has without a grant.
+    pub catalog: usize,
 }
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "handlers={} tools={} ", self.handlers, self.tools)?;
-        write!(f, "names={} grants={}", self.names, self.grants)
+        write!(f, "names={} grants={} ", self.names, self.grants)?;
+        write!(f, "catalog={}", self.catalog)
     }
 }
 
@@ -273,5 +287,6 @@ pub const fn counts() -> Counts {
         tools: 5,
         names: 5,
         grants: 30,
+        catalog: 1,
     }
 }

@@ -3,6 +3,8 @@
 //! Answers for the record that generated code fills. Leaves out the enforcement (the core's sandbox) and the launching
 //! of real clients.
 
+use crate::Tool;
+
 /// One agent template.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -38,6 +40,13 @@ pub struct Agent {
     pub needs_unit: bool,
     /// What it may touch.
     pub sandbox: Sandbox,
+}
+
+impl Agent {
+    /// Whether the agent may call the tool: it was granted it, or every agent has it.
+    pub fn has(&self, tool: &Tool) -> bool {
+        tool.is_of_catalog() || self.tools.contains(&tool.name)
+    }
 }
 
 /// What an agent may touch in a project.

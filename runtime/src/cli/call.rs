@@ -69,7 +69,7 @@ enum Unprepared {
 fn prepare(args: &Args) -> Result<(Session, Map<String, Value>), Unprepared> {
     let agent = target::agent(&args.target.agent).map_err(Unprepared::Usage)?;
     let tool = target::tool(&args.tool).map_err(Unprepared::Usage)?;
-    if !agent.tools.contains(&tool.name) {
+    if !agent.has(tool) {
         return Err(Unprepared::Usage(format!(
             "{} is not granted to {}; its tools: {}",
             tool.name,
