@@ -320,6 +320,7 @@ impl Session {
     ) -> Result<Context, InternalError> {
         let project = Arc::clone(&self.inner.project);
         Ok(Context::new(Parts {
+            session: self.clone(),
             store: Store::new(self.sandbox(tool)?, Arc::clone(&project.clock)),
             project,
             identity: Arc::clone(&self.inner.identity),

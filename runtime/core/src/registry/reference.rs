@@ -45,7 +45,10 @@ pub fn page(tool: &Definition) -> String {
     let own = tool.failures.iter().map(|failure| (failure.code, failure.summary));
     let common = tool.common_failures.iter();
     let common = common.map(|code| (&**code, CommonFailure::summary_of(code).unwrap_or_default()));
-    let failures: Vec<String> = own.chain(common).map(|(code, text)| format!("- `{code}`: {text}")).collect();
+    let failures: Vec<String> = own
+        .chain(common)
+        .map(|(code, text)| format!("- `{code}`: {text}"))
+        .collect();
     section(&mut out, "Expected failures", &failures.join("\n"));
     section(&mut out, "Effects", &effects(tool));
     for example in &tool.examples {
@@ -123,7 +126,12 @@ fn effects(tool: &Definition) -> String {
         lines.push(line);
     }
     lines.extend(effects.events.iter().map(|event| format!("- emits `{event}`")));
-    lines.extend(effects.host.iter().map(|host| format!("- touches `{host}` of the host")));
+    lines.extend(
+        effects
+            .host
+            .iter()
+            .map(|host| format!("- touches `{host}` of the host")),
+    );
     lines.join("\n")
 }
 
@@ -184,6 +192,9 @@ mod tests {
             assert!(page.contains(part), "{part} in {page}");
         }
         let all = catalogue(&[Arc::new(tool)]);
-        assert!(all.contains("1 tools.") && all.contains("## speech\n\n- `echo` (execute): Says it again."), "{all}");
+        assert!(
+            all.contains("1 tools.") && all.contains("## speech\n\n- `echo` (execute): Says it again."),
+            "{all}"
+        );
     }
 }
