@@ -305,8 +305,8 @@ impl Rules {
             let fits = |place: &&usize| self.all.get(**place).is_some_and(|(rule, origin)| fits(rule, origin));
             places.iter().find(fits).copied()
         };
-        let named = names.filter_map(|name| in_order(self.by_name.get(name)?));
-        let place = named.chain(in_order(&self.by_pattern)).min()?;
+        let literal = names.filter_map(|name| in_order(self.by_name.get(name)?));
+        let place = literal.chain(in_order(&self.by_pattern)).min()?;
         self.all.get(place).map(|(rule, origin)| (rule, origin))
     }
 }

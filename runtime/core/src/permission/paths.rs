@@ -114,16 +114,9 @@ fn decoded(path: &str) -> Option<String> {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         let code = (*byte == b'%').then(|| Some(digit(bytes.get(at + 1))? * 16 + digit(bytes.get(at + 2))?));
-        match code.flatten().and_then(|code| u8::try_from(code).ok()) {
-            Some(code) => {
-                decoded.push(code);
-                at += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                at += 1;
-            }
-        }
+        let code = code.flatten().and_then(|code| u8::try_from(code).ok());
+        decoded.push(code.unwrap_or(*byte));
+        at += if code.is_some() { 3 } else { 1 };
     }
     (decoded.len() < bytes.len()).then(|| String::from_utf8_lossy(&decoded).into_owned())
 }

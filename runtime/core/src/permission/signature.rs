@@ -115,10 +115,8 @@ pub fn rule_of(template: &str, input: &Value) -> Option<Rule> {
 /// # Errors
 /// The first thing that is wrong.
 pub fn check(naming: &Naming) -> Result<(), TemplateError> {
-    for template in [&naming.signature, &naming.rule] {
-        if std::ptr::eq(template, &naming.rule) && template.is_empty() {
-            continue;
-        }
+    let rule = Some(&naming.rule).filter(|rule| !rule.is_empty());
+    for template in std::iter::once(&naming.signature).chain(rule) {
         let (_, content) = parts(template)?;
         for part in fields(template, content.unwrap_or_default()) {
             part?;

@@ -86,7 +86,7 @@ impl Row {
         let by_mode = self.mode == Mode::AutoEdit && self.kind != Kind::Execute && self.trust == Trust::Trusted;
         let asked_by_others = self.ask.iter().any(|source| *source != Source::Project);
         let projects_alone = self.allow.iter().all(|source| *source == Source::Project);
-        let by_rule = !self.allow.is_empty() && !(projects_alone && asked_by_others);
+        let by_rule = !(self.allow.is_empty() || projects_alone && asked_by_others);
         let by_memory = self.remembered && self.ask.is_empty();
         if level != Some(Level::Medium) && (by_mode || by_rule || by_memory) {
             Verdict::Allow
@@ -494,7 +494,8 @@ fn wrong_rules_are_told_with_their_place_and_what_to_write() {
         ("Bash(a) b", 7, "behind the last `)`"),
         ("Bash(a), Read(b)", 6, "no partner"),
         ("Bash(echo :))", 11, "write `\\)`"),
-        ("Bash((a)", 5, "write `\\(`"),
+        ("Bash((a)", 4, "is not closed"),
+        ("Bash((a", 5, "write `\\(`"),
         ("Bash(a\nb)", 6, "write it as `\\u{a}`"),
         ("é(\u{7})", 2, "U+0007"),
     ] {
