@@ -154,10 +154,10 @@ impl SessionBuilder {
             lists,
             mode,
             rules,
-            mut hooks,
+            hooks,
             approver,
         } = self;
-        let mut policy = project.config.policy();
+        let mut policy = Policy::default();
         policy.grant(agent.id, granted_names(agent));
         for (list, rule, origin) in rules {
             policy.add(list, rule, origin);
@@ -165,8 +165,6 @@ impl SessionBuilder {
         if let Some(mode) = mode {
             policy.set_mode(mode);
         }
-        let commands = project.config.hooks.iter();
-        hooks.extend(commands.map(|hook| Arc::new(hook.clone()) as Arc<dyn Hook>));
         let granted = tools_of(agent);
         let catalogue = tools.unwrap_or_else(empty_catalogue);
         catalogue.register_all(
@@ -415,7 +413,10 @@ impl Session {
                 outcome = CallOutcome::Expected(FailureBody {
                     ok: false,
                     code: "answer_withheld".to_owned(),
-                    reason: format!("the call was made, and the hook `{}` holds its answer back: {why}", hook.name()),
+                    reason: format!(
+                        "the call was made, and the hook `{}` holds its answer back: {why}",
+                        hook.name()
+                    ),
                     hint: Some("What the call did stays done: don't repeat it.".to_owned()),
                     details: None,
                 });
@@ -719,7 +720,10 @@ impl Work for Call {
         let Some(invocation) = self.invocation.take() else {
             return Ok(());
         };
-        let judged = self.session.judge(&self.entry, invocation, &self.track.tool_use_id).await;
+        let judged = self
+            .session
+            .judge(&self.entry, invocation, &self.track.tool_use_id)
+            .await;
         let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
         if judged.changed && result.is_ok() {
             facts.paths = self.session.real_paths(&judged.invocation);
