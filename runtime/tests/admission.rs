@@ -71,7 +71,10 @@ impl Fixture {
         Self {
             project: TestProject::new(),
             calls: Arc::default(),
-            runtime: tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
         }
     }
 
@@ -183,7 +186,9 @@ impl Hook for Says {
 #[test]
 fn a_hosts_tool_runs_when_a_rule_allows_it_and_its_answer_comes_as_it_is() {
     let fixture = Fixture::new();
-    let session = fixture.session(Kind::ReadOnly, |builder| builder.rule(List::Allow, rule("echo"), "test"));
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder.rule(List::Allow, rule("echo"), "test")
+    });
     assert_eq!(
         fixture.echo(&session, "hello"),
         CallOutcome::Success(json!({ "said": "hello" }))
@@ -202,8 +207,13 @@ fn without_a_rule_and_without_anybody_to_ask_it_is_denied_and_told_which_flag_he
     let session = fixture.session(Kind::ReadOnly, |builder| builder);
     let outcome = fixture.echo(&session, "hello");
     assert_eq!(code(&outcome), "permission_denied");
-    let CallOutcome::Expected(body) = &outcome else { unreachable!() };
-    assert!(body.hint.as_deref().unwrap().contains("--allow 'echo(hello)'"), "{body:?}");
+    let CallOutcome::Expected(body) = &outcome else {
+        unreachable!()
+    };
+    assert!(
+        body.hint.as_deref().unwrap().contains("--allow 'echo(hello)'"),
+        "{body:?}"
+    );
     assert_eq!(body.details.as_ref().unwrap()["decision"]["verdict"], "ask");
     assert_eq!(fixture.ran(), 0);
 }
@@ -265,7 +275,10 @@ fn a_deny_rule_wins_in_every_mode_and_plan_hides_and_denies_what_changes_somethi
                 .rule(List::Deny, rule("echo(secret*)"), "test")
         });
         assert_eq!(code(&fixture.echo(&session, "secrets")), "permission_denied", "{mode}");
-        assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)), "{mode}");
+        assert!(
+            matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)),
+            "{mode}"
+        );
     }
     let session = fixture.session(Kind::Write, |builder| {
         builder.mode(Mode::Plan).rule(List::Allow, rule("echo"), "test")
@@ -295,7 +308,10 @@ fn hooks_tighten_in_order_and_never_loosen() {
             .hook(change.clone())
     });
     assert_eq!(code(&fixture.echo(&session, "hello")), "permission_denied");
-    assert!(change.heard.lock().unwrap().is_empty(), "what is denied goes to no hook");
+    assert!(
+        change.heard.lock().unwrap().is_empty(),
+        "what is denied goes to no hook"
+    );
     // Changed input is built and judged anew.
     assert_eq!(
         fixture.echo(&session, "other"),
@@ -310,7 +326,10 @@ fn hooks_tighten_in_order_and_never_loosen() {
     assert_eq!(code(&fixture.echo(&session, "other")), "permission_denied");
 
     // What one hook objects to stays objected to, whatever a later one makes of the input.
-    let (deny, last) = (Says::before("guard", Before::Ask("look first".to_owned())), Says::before("last", Before::Pass));
+    let (deny, last) = (
+        Says::before("guard", Before::Ask("look first".to_owned())),
+        Says::before("last", Before::Pass),
+    );
     let session = fixture.session(Kind::ReadOnly, |builder| {
         builder
             .rule(List::Allow, rule("echo"), "test")
@@ -319,7 +338,10 @@ fn hooks_tighten_in_order_and_never_loosen() {
             .hook(last.clone())
     });
     let outcome = fixture.echo(&session, "other");
-    assert!(reason(&outcome).contains("the hook `guard` says so: look first"), "{outcome:?}");
+    assert!(
+        reason(&outcome).contains("the hook `guard` says so: look first"),
+        "{outcome:?}"
+    );
     let heard = last.heard.lock().unwrap();
     assert_eq!(heard[0], (json!({ "text": "changed", "times": 1 }), Verdict::Ask));
 }
@@ -385,11 +407,18 @@ fn lists_leave_tools_out_whatever_the_rules_say() {
             .only([rule("write_*"), rule("echo")])
             .without([rule("ec*")])
     });
-    let names: Vec<_> = only.tools(Listing::Every).iter().map(|tool| tool.name.to_string()).collect();
+    let names: Vec<_> = only
+        .tools(Listing::Every)
+        .iter()
+        .map(|tool| tool.name.to_string())
+        .collect();
     assert_eq!(names, ["write_todolist"]);
     let outcome = fixture.echo(&only, "hello");
     assert_eq!(code(&outcome), "tool_left_out");
-    assert!(reason(&outcome).contains("this session is without `ec*`"), "{outcome:?}");
+    assert!(
+        reason(&outcome).contains("this session is without `ec*`"),
+        "{outcome:?}"
+    );
     let outcome = fixture.call(&only, "record_memory", json!({}));
     assert!(reason(&outcome).contains("not among the tools"), "{outcome:?}");
     assert!(matches!(
@@ -457,10 +486,18 @@ fn an_answer_that_breaks_the_declared_output_is_internal() {
 fn a_hosts_tool_may_not_have_the_name_of_a_granted_one() {
     let project = TestProject::new();
     let catalogue = empty_catalogue();
-    let tool = ToolBuilder::new("write_todolist").summary("Takes its place.").build().unwrap();
-    catalogue.register(tool, Runner::of(|_| async { Ok(json!({})) })).unwrap();
+    let tool = ToolBuilder::new("write_todolist")
+        .summary("Takes its place.")
+        .build()
+        .unwrap();
+    catalogue
+        .register(tool, Runner::of(|_| async { Ok(json!({})) }))
+        .unwrap();
     let error = builder(&project).tools(&catalogue).build().unwrap_err().to_string();
-    assert!(error.contains("registered by the host") && error.contains("write_todolist.yaml"), "{error}");
+    assert!(
+        error.contains("registered by the host") && error.contains("write_todolist.yaml"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -477,10 +514,15 @@ fn a_deferred_tool_is_found_shown_and_told_of_and_runs_without_all_that() {
         .unwrap();
     let shown = || session.tools(Listing::Shown).iter().any(|tool| tool.name == "echo");
     assert!(!shown());
-    assert!(session.instructions().contains("<available-deferred-tools>\necho\n"), "{}", session.instructions());
+    assert!(
+        session.instructions().contains("<available-deferred-tools>\necho\n"),
+        "{}",
+        session.instructions()
+    );
     assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)));
     let changes = session.catalogue().subscribe();
-    let CallOutcome::Success(found) = fixture.call(&session, "tool_search", json!({ "query": "select:echo,ehco" })) else {
+    let CallOutcome::Success(found) = fixture.call(&session, "tool_search", json!({ "query": "select:echo,ehco" }))
+    else {
         panic!("a search succeeds");
     };
     assert_eq!(found["loaded"], json!(["echo"]));
@@ -501,7 +543,9 @@ fn an_explanation_says_what_would_be_and_runs_nothing() {
     assert_eq!(explanation.hooks, ["guard"]);
     assert!(explanation.sandbox.is_none());
     assert_eq!(explanation.turn.kind, "execute");
-    let own = session.explain("write_todolist", object(json!({ "items": [] }))).unwrap();
+    let own = session
+        .explain("write_todolist", object(json!({ "items": [] })))
+        .unwrap();
     assert_eq!(own.decision.verdict, Verdict::Allow);
     assert!(own.decision.reason.contains("template"), "{}", own.decision.reason);
     let touches = own.sandbox.unwrap();
@@ -510,7 +554,10 @@ fn an_explanation_says_what_would_be_and_runs_nothing() {
         *session.explain("ehco", Map::new()).unwrap_err(),
         CallOutcome::UnknownTool { .. }
     ));
-    assert!(matches!(*session.explain("echo", Map::new()).unwrap_err(), CallOutcome::Invalid(_)));
+    assert!(matches!(
+        *session.explain("echo", Map::new()).unwrap_err(),
+        CallOutcome::Invalid(_)
+    ));
     assert_eq!(fixture.ran(), 0);
 }
 
