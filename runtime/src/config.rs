@@ -151,6 +151,11 @@ impl Config {
         Some(base.join("devloop/devloop.toml"))
     }
 
+    /// The mode and the rules of the settings, to which a session adds its grants.
+    pub fn policy(&self) -> devloop_core::permission::Policy {
+        self.permissions.policy()
+    }
+
     /// What `devloop gc` leaves in place.
     pub fn retention(&self) -> Policy {
         let days = |days: u32| SignedDuration::from_hours(24 * i64::from(days));
