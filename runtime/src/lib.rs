@@ -53,6 +53,7 @@ mod handlers;
 pub mod identity;
 pub mod ids;
 mod json;
+mod lines;
 pub mod mcp;
 mod patient;
 pub mod project;
@@ -61,6 +62,7 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod todo;
+pub mod upstream;
 
 pub use devloop_contract as contract;
 pub use devloop_core as core;

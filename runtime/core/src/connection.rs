@@ -217,7 +217,9 @@ impl Connection {
                 // What changed while it was read may be missing in what was read.
                 _ if changed => List::Due { at: now + gap },
                 Listing::Answered => List::Fresh { fetched: now },
-                Listing::Failed => List::Due { at: now + pause.max(gap) },
+                Listing::Failed => List::Due {
+                    at: now + pause.max(gap),
+                },
             };
         }
     }

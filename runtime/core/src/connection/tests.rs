@@ -29,7 +29,10 @@ fn connects(commands: &[Command]) -> usize {
 
 #[test]
 fn a_hang_at_the_start_is_given_up_in_time_and_tried_again_with_longer_pauses() {
-    let rules = Rules { attempts: 4, ..Rules::default() };
+    let rules = Rules {
+        attempts: 4,
+        ..Rules::default()
+    };
     let (mut connection, mut commands) = begun(rules.clone());
     let mut pauses = Vec::new();
     loop {
@@ -40,7 +43,10 @@ fn a_hang_at_the_start_is_given_up_in_time_and_tried_again_with_longer_pauses() 
         match &commands[1] {
             Command::Say(ConnectionState::Lost { reason }) => assert_eq!(reason, "it did not answer within 30 s"),
             other => {
-                assert!(matches!(other, Command::Say(ConnectionState::Failed { .. })), "{other:?}");
+                assert!(
+                    matches!(other, Command::Say(ConnectionState::Failed { .. })),
+                    "{other:?}"
+                );
                 break;
             }
         }
@@ -96,7 +102,13 @@ fn a_storm_of_changes_is_one_fetch_at_a_time_and_the_last_change_is_not_lost() {
         }
     }
     assert!((5..=8).contains(&fetches), "{fetches}");
-    assert!(matches!(&connection.state, State::Up(Up { list: List::Fresh { .. }, .. })));
+    assert!(matches!(
+        &connection.state,
+        State::Up(Up {
+            list: List::Fresh { .. },
+            ..
+        })
+    ));
 }
 
 #[test]
@@ -125,7 +137,10 @@ fn a_silent_server_is_asked_and_lost_when_it_does_not_answer_but_not_while_it_wo
 
 #[test]
 fn a_crash_loop_is_given_up_and_a_wish_tries_again() {
-    let (mut connection, mut commands) = begun(Rules { attempts: 3, ..Rules::default() });
+    let (mut connection, mut commands) = begun(Rules {
+        attempts: 3,
+        ..Rules::default()
+    });
     let mut now = ms(0);
     while let Some(deadline) = connection.deadline() {
         now = now.max(deadline);
@@ -165,7 +180,10 @@ fn a_wish_shortens_a_pause_but_not_to_nothing() {
 fn what_can_not_pass_is_given_up_at_once() {
     let (mut connection, mut commands) = begun(Rules::default());
     connection.ended(connection.epoch(), "no such program", Hope::None, ms(1), &mut commands);
-    assert!(matches!(commands.last(), Some(Command::Say(ConnectionState::Failed { .. }))));
+    assert!(matches!(
+        commands.last(),
+        Some(Command::Say(ConnectionState::Failed { .. }))
+    ));
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -226,7 +244,10 @@ impl Onlooker {
         for command in commands {
             match command {
                 Command::Connect(epoch) => {
-                    assert!(self.alive.is_none() && !self.closed, "one attempt at a time, none after the end");
+                    assert!(
+                        self.alive.is_none() && !self.closed,
+                        "one attempt at a time, none after the end"
+                    );
                     if let Some(loss) = self.last_loss {
                         assert!(now >= loss, "time goes on");
                     }
@@ -239,7 +260,10 @@ impl Onlooker {
                     self.last_loss = Some(now);
                 }
                 Command::List(epoch) => {
-                    assert!(self.is_up && self.alive == Some(*epoch) && !self.listing, "one fetch at a time");
+                    assert!(
+                        self.is_up && self.alive == Some(*epoch) && !self.listing,
+                        "one fetch at a time"
+                    );
                     (self.listing, self.stale) = (true, false);
                 }
                 Command::Ping(epoch) => {
@@ -258,7 +282,10 @@ impl Onlooker {
 }
 
 fn run(operations: &[Operation], seed: u64) {
-    let rules = Rules { attempts: 3, ..Rules::default() };
+    let rules = Rules {
+        attempts: 3,
+        ..Rules::default()
+    };
     let mut connection = Connection::new(rules.clone(), seed);
     let (mut onlooker, mut commands, mut now) = (Onlooker::default(), Vec::new(), ms(0));
     connection.start(now, &mut commands);
@@ -305,7 +332,10 @@ fn run(operations: &[Operation], seed: u64) {
             State::Connecting { .. } | State::Waiting { .. } => assert!(deadline.is_some(), "it never goes on"),
             State::Up(_) if onlooker.stale || onlooker.listing => {
                 let longest = now + rules.connect.max(rules.longest_pause);
-                assert!(deadline.is_some_and(|deadline| deadline <= longest), "a change is forgotten");
+                assert!(
+                    deadline.is_some_and(|deadline| deadline <= longest),
+                    "a change is forgotten"
+                );
             }
             State::Up(_) => assert!(deadline.is_some() || onlooker.calls > 0),
             State::New | State::Failed | State::Closed => assert_eq!(deadline, None),
