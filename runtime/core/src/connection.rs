@@ -60,7 +60,7 @@ impl Default for Rules {
             lasting: Duration::from_secs(10),
             gather: Duration::from_millis(50),
             gap: Duration::from_millis(250),
-            silence: Some(Duration::from_secs(60)),
+            silence: Some(Duration::from_mins(1)),
             pong: Duration::from_secs(20),
         }
     }

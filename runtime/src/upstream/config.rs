@@ -332,7 +332,7 @@ impl Reading<'_> {
         let dot = if place.is_empty() { "" } else { "." };
         let mut warning = format!("{place}{dot}{}: unknown key, ignored", key.escape_debug());
         if let Some(near) = nearest(key, known.iter().copied(), 1).first() {
-            warning.push_str(&format!("; did you mean `{near}`?"));
+            warning = format!("{warning}; did you mean `{near}`?");
         }
         self.warnings.push(warning);
     }
@@ -463,7 +463,7 @@ impl Reading<'_> {
             self.problems.push(format!("{place}: must not have a NUL character"));
             return None;
         }
-        complete.then(|| Hidden(whole))
+        complete.then_some(Hidden(whole))
     }
 }
 

@@ -12,13 +12,13 @@
 //! use std::sync::Arc;
 //!
 //! use devloop_core::catalogue::Catalogue;
-//! use devloop_runtime::upstream::{CallOptions, CatalogueSink, McpConfig, Options, Upstreams};
+//! use devloop_runtime::upstream::{CallOptions, CatalogueSink, McpConfig, Options, Sink, Upstreams};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = McpConfig::read("mcp.json".as_ref())?;
 //! let catalogue = Arc::new(Catalogue::new(|_| Ok(())));
-//! let sink = CatalogueSink::new(Arc::clone(&catalogue), |_server, _tool| ());
-//! let upstreams = Upstreams::start(config, Options::default(), Arc::new(sink));
+//! let sink: Arc<dyn Sink> = Arc::new(CatalogueSink::new(Arc::clone(&catalogue), |_server, _tool| ()));
+//! let upstreams = Upstreams::start(config, &Options::default(), &sink);
 //! upstreams.settled(std::time::Duration::from_secs(5)).await;
 //! let path = serde_json::from_str(r#"{"path": "README.md"}"#)?;
 //! let answer = upstreams.call("files", "read_file", path, CallOptions::default()).await?;
@@ -176,13 +176,13 @@ impl Upstreams {
     ///
     /// # Panics
     /// Outside a tokio runtime with input, output and time.
-    pub fn start(config: McpConfig, options: Options, sink: Arc<dyn Sink>) -> Self {
+    pub fn start(config: McpConfig, options: &Options, sink: &Arc<dyn Sink>) -> Self {
         let mut servers = BTreeMap::new();
         let mut tasks = Vec::new();
         let random = RandomState::new();
         for (name, config) in config.servers {
             let seed = random.hash_one(&name);
-            let (server, task) = Server::start(name.clone(), config, options.clone(), Arc::clone(&sink), seed);
+            let (server, task) = Server::start(name.clone(), config, options.clone(), Arc::clone(sink), seed);
             servers.insert(name, server);
             tasks.push(task);
         }

@@ -45,7 +45,7 @@ pub struct CallOptions {
 impl Default for CallOptions {
     fn default() -> Self {
         Self {
-            timeout: Duration::from_secs(180),
+            timeout: Duration::from_mins(3),
             cancel: CancellationToken::new(),
             progress: None,
             max_result_bytes: None,
@@ -186,7 +186,7 @@ pub(super) async fn request(
     options: &CallOptions,
 ) -> Result<Value, CallError> {
     // A longer time than the clock has is no limit.
-    let far = Duration::from_secs(365 * 24 * 3_600);
+    let far = Duration::from_hours(365 * 24);
     let deadline = Instant::now() + options.timeout.min(far);
     let live = connected(server, options, deadline).await?;
     let _counted = server.count_call();

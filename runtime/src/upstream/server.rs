@@ -10,8 +10,8 @@ use devloop_core::catalogue::{ConnectionChange, ConnectionState, ContentList, In
 use devloop_core::connection::{Command, Connection, Epoch, Hope, Listing};
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest, ProtocolVersion, ServerPeerInfo,
-    SubscriptionFilter,
+    ClientCapabilities, ClientConfig, ClientRequest, Extensions, Implementation, PingRequest, PingRequestMethod,
+    ProtocolVersion, ServerPeerInfo, SubscriptionFilter,
 };
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::IntoTransport;
@@ -326,8 +326,8 @@ impl Driver {
                     tokio::spawn(async move {
                         if live.has_handshake() {
                             let ping = PingRequest {
-                                method: Default::default(),
-                                extensions: Default::default(),
+                                method: PingRequestMethod,
+                                extensions: Extensions::default(),
                             };
                             // An error is an answer, too.
                             let answer = live.peer.send_request(ClientRequest::PingRequest(ping)).await;
@@ -442,19 +442,19 @@ async fn attempt(server: &Arc<Server>, epoch: Epoch, board: &Arc<Board>, stop: &
             );
             let program = started.program;
             let held = {
-                let hold = hold(server, epoch, board, stop, pipes);
-                tokio::pin!(hold);
-                let ended = async {
+                let holding = hold(server, epoch, board, stop, pipes);
+                tokio::pin!(holding);
+                let program_ended = async {
                     program.ended().await;
                     sleep(LAST_BYTES).await;
                 };
                 tokio::select! {
                     biased;
-                    held = &mut hold => held,
+                    ended = &mut holding => ended,
                     // The other end of the pipe may be held by something that the program has started.
-                    () = ended => {
+                    () = program_ended => {
                         gone.cancel();
-                        timeout(LETTING_GO, hold).await.unwrap_or_else(|_| Err(String::new()))
+                        timeout(LETTING_GO, holding).await.unwrap_or_else(|_| Err(String::new()))
                     }
                 }
             };
@@ -486,14 +486,10 @@ async fn end(server: &Server, epoch: Epoch, board: &Board, program: Program, hel
     server.fades(epoch);
     // A program that ended by itself is the reason; one that had to be ended is not.
     let by_itself = timeout(server.options.grace.input, program.ended()).await.ok();
-    let ended = match by_itself {
-        Some(ended) => Some(ended),
-        None => {
-            program.end(server.options.grace).await;
-            None
-        }
-    };
-    let mut reason = match (ended, held) {
+    if by_itself.is_none() {
+        program.end(server.options.grace).await;
+    }
+    let mut reason = match (by_itself, held) {
         (Some(ended), Err(problem)) if problem.is_empty() => format!("it ended with {ended}"),
         // With its input it ends as it should.
         (Some(ended), Err(problem)) if ended.is_success() => problem,

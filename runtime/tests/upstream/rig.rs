@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use devloop_core::catalogue::{Catalogue, ConnectionState, LogLine};
 use devloop_core::connection::Rules;
-use devloop_runtime::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, ServerStatus, Upstreams};
+use devloop_core::registry::Definition;
+use devloop_runtime::upstream::{
+    CallError, CallOptions, CatalogueSink, McpConfig, Options, ServerStatus, Sink, Upstreams,
+};
 use serde_json::{Map, Value, json};
 
 /// Long enough for everything that should happen, on a machine with other things to do.
@@ -38,21 +41,20 @@ pub(crate) fn fake(mode: &[&str]) -> Value {
     json!({ "command": "python3", "args": args })
 }
 
-pub(crate) fn start(servers: &[(&str, Value)], options: Options) -> Rig {
+pub(crate) fn start(servers: &[(&str, Value)], options: &Options) -> Rig {
     start_with(servers, options, Arc::new(Catalogue::new(|_| Ok(()))))
 }
 
-pub(crate) fn start_with(servers: &[(&str, Value)], options: Options, catalogue: Arc<Catalogue<String>>) -> Rig {
+pub(crate) fn start_with(servers: &[(&str, Value)], options: &Options, catalogue: Arc<Catalogue<String>>) -> Rig {
     let servers: Map<String, Value> = servers
         .iter()
         .map(|(name, server)| ((*name).to_owned(), server.clone()))
         .collect();
     let text = json!({ "mcpServers": servers }).to_string();
     let config = McpConfig::parse("test", text.as_bytes(), |name| std::env::var(name).ok()).expect("it fits");
-    let sink = CatalogueSink::new(Arc::clone(&catalogue), |server: &str, tool| {
-        format!("{server}/{}", tool.source)
-    });
-    let upstreams = Upstreams::start(config, options, Arc::new(sink));
+    let runner = |server: &str, tool: &Arc<Definition>| format!("{server}/{}", tool.source);
+    let sink: Arc<dyn Sink> = Arc::new(CatalogueSink::new(Arc::clone(&catalogue), runner));
+    let upstreams = Upstreams::start(config, options, &sink);
     Rig { catalogue, upstreams }
 }
 

@@ -14,7 +14,7 @@ use crate::rig::{LONG, dead, fake, is_alive, options, pid, run, start, until};
 #[test]
 fn two_servers_are_merged_called_and_closed() {
     run(async {
-        let rig = start(&[("one", fake(&[])), ("two", fake(&[]))], options());
+        let rig = start(&[("one", fake(&[])), ("two", fake(&[]))], &options());
         rig.settled().await;
         assert_eq!(rig.names().len(), 20, "all pages of both");
         let entry = rig.catalogue.get("one__echo").expect("it is there");
@@ -71,7 +71,7 @@ fn two_servers_are_merged_called_and_closed() {
 #[test]
 fn resources_prompts_and_tasks_are_reached() {
     run(async {
-        let rig = start(&[("s", fake(&[]))], options());
+        let rig = start(&[("s", fake(&[]))], &options());
         let (up, now) = (&rig.upstreams, CallOptions::default);
         assert_eq!(
             up.resources_list("s", None, now()).await.expect("ok")["resources"][0]["name"],
@@ -109,7 +109,7 @@ fn resources_prompts_and_tasks_are_reached() {
 #[test]
 fn what_a_server_says_fills_the_queues() {
     run(async {
-        let rig = start(&[("s", fake(&[]))], options());
+        let rig = start(&[("s", fake(&[]))], &options());
         rig.settled().await;
         rig.call("s", "noise", json!({})).await.expect("it answers");
         let resources = rig.catalogue.drain_resource().items;
@@ -173,7 +173,7 @@ fn what_a_server_says_fills_the_queues() {
 #[test]
 fn progress_rises_and_comes_before_the_answer() {
     run(async {
-        let rig = start(&[("s", fake(&[]))], options());
+        let rig = start(&[("s", fake(&[]))], &options());
         let (send, mut steps) = mpsc::unbounded_channel();
         let options = CallOptions {
             progress: Some(send),
@@ -201,7 +201,7 @@ fn progress_rises_and_comes_before_the_answer() {
 #[test]
 fn a_server_is_told_that_nobody_waits_any_more() {
     run(async {
-        let rig = start(&[("s", fake(&[]))], options());
+        let rig = start(&[("s", fake(&[]))], &options());
         rig.settled().await;
         let cancelled = |count| {
             let rig = &rig;
@@ -247,7 +247,7 @@ fn a_program_gets_its_own_variables_and_a_safe_base_and_nothing_else() {
     run(async {
         let mut server = fake(&[]);
         server["env"] = json!({"API_KEY": "sesame-open", "HOME": "/nowhere"});
-        let rig = start(&[("s", server)], options());
+        let rig = start(&[("s", server)], &options());
         let env = rig.structured("s", "env").await;
         assert_eq!(
             (env["API_KEY"].as_str(), env["HOME"].as_str()),
@@ -263,7 +263,7 @@ fn a_program_gets_its_own_variables_and_a_safe_base_and_nothing_else() {
 #[test]
 fn closing_ends_the_whole_group_even_of_a_stubborn_program() {
     run(async {
-        let rig = start(&[("s", fake(&["stubborn"]))], options());
+        let rig = start(&[("s", fake(&["stubborn"]))], &options());
         let child = pid(&rig.structured("s", "spawn").await);
         let leader = pid(&rig.structured("s", "pid").await);
         assert!(is_alive(child) && is_alive(leader));
@@ -276,7 +276,7 @@ fn closing_ends_the_whole_group_even_of_a_stubborn_program() {
 #[test]
 fn dropping_ends_the_whole_group_too() {
     run(async {
-        let rig = start(&[("s", fake(&["stubborn"]))], options());
+        let rig = start(&[("s", fake(&["stubborn"]))], &options());
         let child = pid(&rig.structured("s", "spawn").await);
         drop(rig.upstreams);
         dead(child).await;
@@ -291,7 +291,7 @@ fn a_host_that_will_be_killed() {
         return;
     };
     run(async {
-        let rig = start(&[("s", fake(&["stubborn"]))], options());
+        let rig = start(&[("s", fake(&["stubborn"]))], &options());
         let leader = pid(&rig.structured("s", "pid").await);
         let child = pid(&rig.structured("s", "spawn").await);
         std::fs::write(file, format!("{leader} {child}")).expect("it writes");

@@ -51,8 +51,8 @@ fn a_hang_at_the_start_is_given_up_in_time_and_tried_again_with_longer_pauses() 
             }
         }
         let next = connection.deadline().expect("it waits");
-        pauses.push(next - until);
-        connection.tick(next - ms(1), &mut commands);
+        pauses.push(next.saturating_sub(until));
+        connection.tick(next.saturating_sub(ms(1)), &mut commands);
         assert_eq!(connects(&commands), 0);
         connection.tick(next, &mut commands);
         assert_eq!(connects(&commands), 1);
@@ -230,7 +230,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 struct Onlooker {
     /// The attempt that was begun and not dropped.
     alive: Option<Epoch>,
-    is_up: bool,
+    up: Option<Epoch>,
     closed: bool,
     listing: bool,
     /// A change came that no fetch has begun after.
@@ -240,6 +240,10 @@ struct Onlooker {
 }
 
 impl Onlooker {
+    fn is_up(&self) -> bool {
+        self.up.is_some()
+    }
+
     fn see(&mut self, commands: &[Command], now: Duration, rules: &Rules) {
         for command in commands {
             match command {
@@ -252,28 +256,28 @@ impl Onlooker {
                         assert!(now >= loss, "time goes on");
                     }
                     self.alive = Some(*epoch);
-                    (self.is_up, self.listing, self.stale) = (false, false, false);
+                    (self.up, self.listing, self.stale) = (None, false, false);
                 }
                 Command::Drop(epoch) => {
                     assert_eq!(self.alive.take(), Some(*epoch), "what is dropped lives");
-                    self.is_up = false;
+                    self.up = None;
                     self.last_loss = Some(now);
                 }
                 Command::List(epoch) => {
                     assert!(
-                        self.is_up && self.alive == Some(*epoch) && !self.listing,
+                        self.is_up() && self.alive == Some(*epoch) && !self.listing,
                         "one fetch at a time"
                     );
                     (self.listing, self.stale) = (true, false);
                 }
                 Command::Ping(epoch) => {
-                    assert!(self.is_up && self.alive == Some(*epoch) && self.calls == 0);
+                    assert!(self.is_up() && self.alive == Some(*epoch) && self.calls == 0);
                     assert!(rules.silence.is_some());
                 }
                 Command::Say(ConnectionState::Closed) => self.closed = true,
                 Command::Say(ConnectionState::Connected) => {
                     assert!(self.alive.is_some());
-                    self.is_up = true;
+                    self.up = self.alive;
                 }
                 Command::Say(_) => assert!(!self.closed),
             }
@@ -305,11 +309,11 @@ fn run(operations: &[Operation], seed: u64) {
             Operation::Ended(which, hope) => connection.ended(epoch(which), "gone", hope, now, &mut commands),
             Operation::Changed(which) => {
                 connection.list_changed(epoch(which), now);
-                onlooker.stale |= matches!(which, Which::Running) && onlooker.is_up;
+                onlooker.stale |= matches!(which, Which::Running) && onlooker.is_up();
             }
             Operation::Listed(which, listing) => {
                 connection.listed(epoch(which), listing, now);
-                if matches!(which, Which::Running) && onlooker.is_up && onlooker.listing {
+                if matches!(which, Which::Running) && onlooker.is_up() && onlooker.listing {
                     onlooker.listing = false;
                     onlooker.stale |= listing == Listing::Failed;
                 }
