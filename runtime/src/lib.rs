@@ -50,6 +50,7 @@ pub mod hooks;
 pub mod identity;
 pub mod ids;
 mod json;
+mod lines;
 pub mod mcp;
 mod patient;
 pub mod project;
@@ -58,6 +59,7 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod todo;
+pub mod upstream;
 
 pub use devloop_contract as contract;
 pub use devloop_core as core;

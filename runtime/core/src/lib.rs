@@ -7,6 +7,7 @@
 //! Leaves out the tools themselves, the context that a handler gets, and every face.
 
 pub mod catalogue;
+pub mod connection;
 pub mod digest;
 pub mod events;
 pub mod execution;
