@@ -11,6 +11,8 @@ use serde_json::{Error, Value};
 pub enum AnyInput {
     /// For `read_artifact`.
     ReadArtifact(crate::tools::catalog::read_artifact::Input),
+    /// For `tool_search`.
+    ToolSearch(crate::tools::catalog::tool_search::Input),
     /// For `record_memory`.
     RecordMemory(crate::tools::persistence::record_memory::Input),
     /// For `timeline_append`.
@@ -31,6 +33,7 @@ impl AnyInput {
     pub fn parse(tool: &Tool, input: &Value) -> Result<Self, Error> {
         match tool.handler {
             "read_artifact" => serde::Deserialize::deserialize(input).map(Self::ReadArtifact),
+            "tool_search" => serde::Deserialize::deserialize(input).map(Self::ToolSearch),
             "record_memory" => serde::Deserialize::deserialize(input).map(Self::RecordMemory),
             "timeline_append" => serde::Deserialize::deserialize(input).map(Self::TimelineAppend),
             "update_runtime_state" => serde::Deserialize::deserialize(input).map(Self::UpdateRuntimeState),
@@ -44,6 +47,7 @@ impl AnyInput {
     pub const fn handler(&self) -> crate::HandlerId {
         match self {
             Self::ReadArtifact(_) => crate::HandlerId::ReadArtifact,
+            Self::ToolSearch(_) => crate::HandlerId::ToolSearch,
             Self::RecordMemory(_) => crate::HandlerId::RecordMemory,
             Self::TimelineAppend(_) => crate::HandlerId::TimelineAppend,
             Self::UpdateRuntimeState(_) => crate::HandlerId::UpdateRuntimeState,
@@ -59,6 +63,7 @@ impl AnyInput {
     pub fn to_value(&self) -> Result<Value, Error> {
         match self {
             Self::ReadArtifact(input) => serde_json::to_value(input),
+            Self::ToolSearch(input) => serde_json::to_value(input),
             Self::RecordMemory(input) => serde_json::to_value(input),
             Self::TimelineAppend(input) => serde_json::to_value(input),
             Self::UpdateRuntimeState(input) => serde_json::to_value(input),
@@ -72,6 +77,7 @@ impl AnyInput {
 /// compiler name each handler that `Context` lacks.
 pub trait HandleAll:
     Handle<crate::tools::catalog::read_artifact::ReadArtifact>
+    + Handle<crate::tools::catalog::tool_search::ToolSearch>
     + Handle<crate::tools::persistence::record_memory::RecordMemory>
     + Handle<crate::tools::persistence::timeline_append::TimelineAppend>
     + Handle<crate::tools::persistence::update_runtime_state::UpdateRuntimeState>
@@ -88,6 +94,7 @@ pub type Dispatched<'a> = Pin<Box<dyn Future<Output = Result<Value, ErasedRefusa
 pub fn dispatch<C: HandleAll>(ctx: &C, input: AnyInput) -> Dispatched<'_> {
     match input {
         AnyInput::ReadArtifact(input) => call::<crate::ReadArtifact, C>(ctx, input),
+        AnyInput::ToolSearch(input) => call::<crate::ToolSearch, C>(ctx, input),
         AnyInput::RecordMemory(input) => call::<crate::RecordMemory, C>(ctx, input),
         AnyInput::TimelineAppend(input) => call::<crate::TimelineAppend, C>(ctx, input),
         AnyInput::UpdateRuntimeState(input) => call::<crate::UpdateRuntimeState, C>(ctx, input),

@@ -1,6 +1,7 @@
 // @generated from specs/tools/ by `cargo codegen write`. Do not edit.
 
 pub use crate::tools::catalog::read_artifact::ReadArtifact;
+pub use crate::tools::catalog::tool_search::ToolSearch;
 pub use crate::tools::persistence::record_memory::RecordMemory;
 pub use crate::tools::persistence::timeline_append::TimelineAppend;
 pub use crate::tools::persistence::update_runtime_state::UpdateRuntimeState;

@@ -9,6 +9,8 @@ pub enum ToolId {
     RecordMemory,
     /// `timeline_append`
     TimelineAppend,
+    /// `tool_search`
+    ToolSearch,
     /// `update_runtime_state`
     UpdateRuntimeState,
     /// `update_todo_item`
@@ -23,6 +25,7 @@ impl ToolId {
         Self::ReadArtifact,
         Self::RecordMemory,
         Self::TimelineAppend,
+        Self::ToolSearch,
         Self::UpdateRuntimeState,
         Self::UpdateTodoItem,
         Self::WriteTodolist,
@@ -34,6 +37,7 @@ impl ToolId {
             Self::ReadArtifact => "read_artifact",
             Self::RecordMemory => "record_memory",
             Self::TimelineAppend => "timeline_append",
+            Self::ToolSearch => "tool_search",
             Self::UpdateRuntimeState => "update_runtime_state",
             Self::UpdateTodoItem => "update_todo_item",
             Self::WriteTodolist => "write_todolist",
@@ -46,6 +50,7 @@ impl ToolId {
             Self::ReadArtifact => &crate::tools::catalog::read_artifact::READ_ARTIFACT,
             Self::RecordMemory => &crate::tools::persistence::record_memory::RECORD_MEMORY,
             Self::TimelineAppend => &crate::tools::persistence::timeline_append::TIMELINE_APPEND,
+            Self::ToolSearch => &crate::tools::catalog::tool_search::TOOL_SEARCH,
             Self::UpdateRuntimeState => &crate::tools::persistence::update_runtime_state::UPDATE_RUNTIME_STATE,
             Self::UpdateTodoItem => &crate::tools::persistence::update_todo_item::UPDATE_TODO_ITEM,
             Self::WriteTodolist => &crate::tools::persistence::write_todolist::WRITE_TODOLIST,
@@ -58,6 +63,7 @@ impl ToolId {
             "read_artifact" => Some(Self::ReadArtifact),
             "record_memory" => Some(Self::RecordMemory),
             "timeline_append" => Some(Self::TimelineAppend),
+            "tool_search" => Some(Self::ToolSearch),
             "update_runtime_state" => Some(Self::UpdateRuntimeState),
             "update_todo_item" => Some(Self::UpdateTodoItem),
             "write_todolist" => Some(Self::WriteTodolist),
@@ -76,6 +82,8 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 pub enum HandlerId {
     /// `read_artifact`
     ReadArtifact,
+    /// `tool_search`
+    ToolSearch,
     /// `record_memory`
     RecordMemory,
     /// `timeline_append`
@@ -92,6 +100,7 @@ impl HandlerId {
     /// Every handler, by group and name.
     pub const ALL: &'static [Self] = &[
         Self::ReadArtifact,
+        Self::ToolSearch,
         Self::RecordMemory,
         Self::TimelineAppend,
         Self::UpdateRuntimeState,
@@ -103,6 +112,7 @@ impl HandlerId {
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadArtifact => "read_artifact",
+            Self::ToolSearch => "tool_search",
             Self::RecordMemory => "record_memory",
             Self::TimelineAppend => "timeline_append",
             Self::UpdateRuntimeState => "update_runtime_state",
@@ -115,6 +125,7 @@ impl HandlerId {
     pub const fn spec(self) -> &'static str {
         match self {
             Self::ReadArtifact => "specs/tools/catalog/read_artifact.yaml",
+            Self::ToolSearch => "specs/tools/catalog/tool_search.yaml",
             Self::RecordMemory => "specs/tools/persistence/record_memory.yaml",
             Self::TimelineAppend => "specs/tools/persistence/timeline_append.yaml",
             Self::UpdateRuntimeState => "specs/tools/persistence/update_runtime_state.yaml",
@@ -287,6 +298,6 @@ pub const fn counts() -> Counts {
         tools: 5,
         names: 5,
         grants: 30,
-        catalog: 1,
+        catalog: 2,
     }
 }

@@ -23,14 +23,10 @@
 //! let events = session.project().subscribe(64);
 //!
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-//! let outcome = runtime.block_on(session.call(CallRequest {
-//!     tool: "write_todolist".to_owned(),
-//!     arguments: serde_json::from_str(r#"{"items": [{"id": "step-001", "description": "Embed it"}]}"#)?,
-//!     // Unique for each call, so that a repeated one can be told from a new one.
-//!     tool_use_id: "my-host:1".to_owned(),
-//!     cancel: Default::default(),
-//!     progress: None,
-//! }));
+//! let arguments = serde_json::from_str(r#"{"items": [{"id": "step-001", "description": "Embed it"}]}"#)?;
+//! // The last is unique for each call, so that a repeated one can be told from a new one.
+//! let request = CallRequest::new("write_todolist", arguments, "my-host:1");
+//! let outcome = runtime.block_on(session.call(request));
 //! assert!(matches!(outcome, CallOutcome::Success(_)));
 //! assert_eq!(events.try_recv().expect("an event").name(), "agent.todolist");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -484,10 +484,7 @@ fn the_catalogue_has_seven_forms_and_totals() {
             .any(|line| line.starts_with("write_todolist"))
     );
     let counts = devloop_generated::counts();
-    assert_eq!(
-        stdout(&devloop(&["tools", "--counts"])),
-        format!("{counts}\n")
-    );
+    assert_eq!(stdout(&devloop(&["tools", "--counts"])), format!("{counts}\n"));
 }
 
 #[test]

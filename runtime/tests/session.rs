@@ -40,6 +40,7 @@ fn request(arguments: &Value, cancel: &CancellationToken) -> CallRequest {
         tool_use_id: "test:1".to_owned(),
         cancel: cancel.clone(),
         progress: None,
+        approver: None,
     }
 }
 

@@ -72,6 +72,7 @@ async fn write(session: &Session, text: &str, cancel: CancellationToken) -> Call
         tool_use_id: "t".into(),
         cancel,
         progress: None,
+        approver: None,
     };
     session.call(request).await
 }

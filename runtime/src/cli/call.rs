@@ -122,6 +122,7 @@ fn call(
         tool_use_id,
         cancel: CancellationToken::new(),
         progress: None,
+        approver: None,
     })))
 }
 
@@ -129,6 +130,8 @@ fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
     printer.json(&outcome.to_json());
     match outcome {
         CallOutcome::Success(_) => Exit::Ok,
+        CallOutcome::Passed(answer) if answer.is_error => Exit::Expected,
+        CallOutcome::Passed(_) => Exit::Ok,
         CallOutcome::Expected(_) => Exit::Expected,
         CallOutcome::Invalid(error) => {
             printer.error(error);
@@ -149,6 +152,10 @@ fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
             Exit::System
         }
         CallOutcome::Cancelled => Exit::System,
+        CallOutcome::NeedsApproval(ask) => {
+            printer.error(&ask.reason);
+            Exit::Refused
+        }
         CallOutcome::UnknownTool { .. } => Exit::Usage,
     }
 }

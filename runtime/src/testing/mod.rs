@@ -317,6 +317,7 @@ fn request(tool: &str, arguments: Map<String, Value>, tool_use_id: &str) -> Call
         tool_use_id: tool_use_id.to_owned(),
         cancel: CancellationToken::new(),
         progress: None,
+        approver: None,
     }
 }
 

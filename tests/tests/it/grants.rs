@@ -64,7 +64,12 @@ fn every_agent_has_the_tools_of_the_catalogue_and_is_granted_none() {
         assert!(!fixture.contains_key(tool.name), "{} is among the 35", tool.name);
         for agent in AGENTS {
             assert!(agent.has(tool), "{} does not have {}", agent.name, tool.name);
-            assert!(!agent.tools.contains(&tool.name), "{} is granted {}", agent.name, tool.name);
+            assert!(
+                !agent.tools.contains(&tool.name),
+                "{} is granted {}",
+                agent.name,
+                tool.name
+            );
         }
     }
 }

@@ -4,3 +4,8 @@
 pub mod read_artifact {
     include!("read_artifact.rs");
 }
+
+/// Finds tools that are there but not shown, and shows them from now on.
+pub mod tool_search {
+    include!("tool_search.rs");
+}

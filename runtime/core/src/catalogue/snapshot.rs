@@ -225,6 +225,18 @@ impl<R> Snapshot<R> {
         format!("<available-deferred-tools>\n{text}</available-deferred-tools>")
     }
 
+    /// How many tools are permitted and not shown.
+    pub fn deferred(&self, phase: Phase) -> usize {
+        if !self.can_search(phase) {
+            return 0;
+        }
+        let waits = |entry: &&Arc<Entry<R>>| {
+            let tool = entry.definition();
+            is_permitted(tool, phase) && is_deferred(tool) && !self.is_loaded(&tool.name)
+        };
+        self.all().filter(waits).count()
+    }
+
     /// Whether a deferred tool was loaded.
     pub fn is_loaded(&self, name: &str) -> bool {
         self.loaded.contains(name)

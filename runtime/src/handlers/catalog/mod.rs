@@ -3,3 +3,4 @@
 //! The handlers of `specs/tools/catalog/`.
 
 pub(crate) mod read_artifact;
+pub(crate) mod tool_search;

@@ -5,6 +5,10 @@
 //! ends in exactly one [`CallOutcome`], a panicking handler's included. Leaves out the faces, and when a call runs: that
 //! is the executor's.
 
+mod runner;
+mod sandbox;
+mod streaming;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::future::Future;
@@ -13,25 +17,28 @@ use std::sync::{Arc, OnceLock};
 
 use devloop_contract::error::{Access, Ground};
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
-use devloop_contract::glob::{Pattern, PatternError};
-use devloop_contract::tool::{Kind, Parallelism};
 use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
+use devloop_core::catalogue::{Catalogue, Entry, Phase, RegisterError};
 use devloop_core::execution::flow::{Busy, Stage};
 use devloop_core::execution::retry::{Replay, Transient};
-use devloop_core::execution::turn;
-use devloop_core::registry::{BuildError, CompiledTool, Registry};
+use devloop_core::registry::{BuildError, Definition, Invocation};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::Store;
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
 
-use crate::call::{CallOutcome, CallRequest, ToolService};
+use crate::call::{CallOutcome, CallRequest, Changes, Listing, ToolService};
 use crate::context::{Context, MayBlock, Parts, publish};
 use crate::execution::{Ended, Facts, Lane, Late, Panic, Pending, Place, StreamingExecutor, Try, Verdict, Work};
 use crate::identity::Identity;
 use crate::project::{Escalation, Project};
 use crate::projection::tools_of;
+
+pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
+pub use streaming::StreamingCalls;
+
+use sandbox::{bound, sandbox_for};
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -47,34 +54,86 @@ struct Inner {
     project: Arc<Project>,
     identity: Arc<Identity>,
     agent: &'static Agent,
-    tools: Vec<&'static Tool>,
-    registry: Registry,
+    catalogue: Arc<Catalogue<Runner>>,
     sandboxes: BTreeMap<&'static str, OnceLock<Sandbox>>,
     lane: Lane,
     instructions: String,
 }
 
-impl Session {
-    /// A session of `agent`. Touches no disk.
+/// Makes a [`Session`].
+#[derive(Debug)]
+pub struct SessionBuilder {
+    project: Arc<Project>,
+    identity: Identity,
+    agent: &'static Agent,
+    tools: Option<Catalogue<Runner>>,
+}
+
+impl SessionBuilder {
+    /// More tools than those of specs: the session [forks](Catalogue::fork) the catalogue, so that what it loads and what
+    /// its servers offer is its own.
+    #[must_use]
+    pub fn tools(mut self, tools: &Catalogue<Runner>) -> Self {
+        self.tools = Some(tools.fork());
+        self
+    }
+
+    /// The session. Touches no disk.
     ///
-    /// # Panics
-    /// When two granted tools share a name, which the generator refuses to build.
-    pub fn new(project: Arc<Project>, agent: &'static Agent, identity: Identity) -> Self {
-        let tools = tools_of(agent);
-        let registry = Registry::new(tools.iter().copied(), path_rule).expect("the generator keeps names unique");
-        let sandboxes = tools.iter().map(|tool| (tool.name, OnceLock::new())).collect();
-        let instructions = instructions(agent, &tools, &identity);
+    /// # Errors
+    /// A tool of the host has the name of one that the agent is granted.
+    pub fn build(self) -> Result<Session, RegisterError> {
+        let Self {
+            project,
+            identity,
+            agent,
+            tools,
+        } = self;
+        let granted = tools_of(agent);
+        let catalogue = tools.unwrap_or_else(empty_catalogue);
+        catalogue.register_all(
+            granted
+                .iter()
+                .map(|tool| (Definition::from(*tool), Runner::Handler(tool))),
+        )?;
+        let sandboxes = granted.iter().map(|tool| (tool.name, OnceLock::new())).collect();
+        let instructions = instructions(agent, &catalogue, &identity);
         let inner = Inner {
             lane: project.executor.lane(),
             project,
             identity: Arc::new(identity),
             agent,
-            tools,
-            registry,
+            catalogue: Arc::new(catalogue),
             sandboxes,
             instructions,
         };
-        Self { inner: Arc::new(inner) }
+        Ok(Session { inner: Arc::new(inner) })
+    }
+}
+
+/// A catalogue without tools, whose tools judge paths as those of specs do: where a host registers its own.
+pub fn empty_catalogue() -> Catalogue<Runner> {
+    Catalogue::new(path_rule)
+}
+
+impl Session {
+    /// A session of `agent` with the tools that it is granted. Touches no disk.
+    ///
+    /// # Panics
+    /// When two granted tools share a name, which the generator refuses to build.
+    pub fn new(project: Arc<Project>, agent: &'static Agent, identity: Identity) -> Self {
+        let session = Self::builder(project, agent, identity).build();
+        session.expect("the generator keeps names unique")
+    }
+
+    /// A session of `agent` that has more than what it is granted.
+    pub fn builder(project: Arc<Project>, agent: &'static Agent, identity: Identity) -> SessionBuilder {
+        SessionBuilder {
+            project,
+            identity,
+            agent,
+            tools: None,
+        }
     }
 
     /// Who calls.
@@ -85,6 +144,16 @@ impl Session {
     /// The project.
     pub fn project(&self) -> &Project {
         &self.inner.project
+    }
+
+    /// The tools of this session. What is registered here is callable at once, and faces hear of it.
+    pub fn catalogue(&self) -> &Catalogue<Runner> {
+        &self.inner.catalogue
+    }
+
+    /// Which tools are shown now.
+    pub fn phase(&self) -> Phase {
+        Phase::Act
     }
 
     /// The tool's sandbox for this session: made on its first call, then shared.
@@ -102,7 +171,7 @@ impl Session {
     /// The session's tool of a name or an alias.
     #[cfg(feature = "testing")]
     pub(crate) fn find(&self, name: &str) -> Option<&'static Tool> {
-        self.inner.registry.get(name).map(spec_of)
+        self.inner.catalogue.get(name)?.definition().built_in()
     }
 
     /// Whether `tool` may write a path in this session.
@@ -124,13 +193,13 @@ impl Session {
         let submitted = self.begin(request);
         let session = self.clone();
         async move {
-            let (tool, pending) = match submitted {
-                Begun::Waits(tool, pending) => (tool, pending),
-                Begun::Refused(tool, refusal) => return session.told(tool, Err(refusal)).await,
+            let (entry, pending) = match submitted {
+                Begun::Waits(entry, pending) => (entry, pending),
+                Begun::Refused(entry, refusal) => return session.told(entry.definition(), Err(refusal)).await,
                 Begun::Over(outcome) => return outcome,
             };
-            match session.awaited(tool, pending).await {
-                Some(result) => session.told(tool, result).await,
+            match session.awaited(&entry, pending).await {
+                Some(result) => session.told(entry.definition(), result).await,
                 None => CallOutcome::Cancelled,
             }
         }
@@ -148,26 +217,23 @@ impl Session {
         if request.cancel.is_cancelled() {
             return Begun::Over(CallOutcome::Cancelled);
         }
-        let Some(compiled) = self.inner.registry.get(&request.tool) else {
-            let nearest = self.inner.registry.nearest(&request.tool);
+        let Some(entry) = self.inner.catalogue.get(&request.tool) else {
+            let nearest = self.inner.catalogue.snapshot().nearest(&request.tool);
             return Begun::Over(CallOutcome::UnknownTool {
                 name: request.tool,
                 nearest,
             });
         };
-        let (tool, cancel) = (spec_of(compiled), request.cancel.clone());
-        match self.prepare(compiled, request) {
-            Ok((facts, work)) => Begun::Waits(tool, self.inner.lane.submit(facts, cancel, work)),
-            Err(refusal) => Begun::Refused(tool, refusal),
+        let cancel = request.cancel.clone();
+        match self.prepare(&entry, request) {
+            Ok((facts, work)) => Begun::Waits(entry, self.inner.lane.submit(facts, cancel, work)),
+            Err(refusal) => Begun::Refused(entry, refusal),
         }
     }
 
     /// `None` when the caller cancelled before it was this call's turn.
-    async fn awaited(
-        &self,
-        tool: &'static Tool,
-        pending: Pending<Result<Value, ErasedRefusal>>,
-    ) -> Option<Result<Value, ErasedRefusal>> {
+    async fn awaited(&self, entry: &Entry<Runner>, pending: Pending<Result<Answer, ErasedRefusal>>) -> Option<Ran> {
+        let tool = entry.definition();
         let expected = |body| Err(ErasedRefusal::Expected(Box::new(body)));
         let output = match pending.report().await.ended {
             Ended::Cancelled => return None,
@@ -175,64 +241,70 @@ impl Session {
             // A result that came after all is better than none.
             Ended::Answered(result) | Ended::TimedOut(Late::Answered(result @ Ok(_))) => result,
             Ended::TimedOut(late) => {
-                self.watch(tool, late);
+                self.watch(Arc::clone(tool), late);
                 return Some(expected(timed_out(tool)));
             }
             Ended::Panicked(panic) => Err(ErasedRefusal::Tool(panicked(tool, panic).into())),
         };
-        Some(output.and_then(|output| match self.inner.registry.get(tool.name) {
-            Some(compiled) => finished(compiled, output),
-            None => Ok(output),
-        }))
+        Some(output.and_then(|answer| finished(entry, answer)))
     }
 
     /// Lets an internal error be known that comes when the caller has its answer, `tool_timeout`, already.
-    fn watch(&self, tool: &'static Tool, late: Late<Result<Value, ErasedRefusal>>) {
+    fn watch(&self, tool: Arc<Definition>, late: Late<Result<Answer, ErasedRefusal>>) {
         let session = self.clone();
         tokio::spawn(async move {
             let error = match late.answer().await {
                 Ok(Err(ErasedRefusal::Tool(ToolError::Internal(error)))) => error,
-                Err(panic) => panicked(tool, panic),
+                Err(panic) => panicked(&tool, panic),
                 Ok(_) => return,
             };
-            session.escalate(tool, &error).await;
+            session.escalate(&tool, &error).await;
         });
     }
 
     /// Input that is built and typed, and what its handler gets. Nothing has happened yet.
-    fn prepare(
-        &self,
-        compiled: &CompiledTool,
-        mut request: CallRequest,
-    ) -> Result<(Facts, HandlerCall), ErasedRefusal> {
-        let tool = spec_of(compiled);
-        let internal = |error: InternalError| ErasedRefusal::Tool(error.into());
+    fn prepare(&self, entry: &Entry<Runner>, mut request: CallRequest) -> Result<(Facts, Call), ErasedRefusal> {
         let arguments = std::mem::take(&mut request.arguments);
-        let built = compiled.build(arguments).map_err(|error| match error {
-            BuildError::Invalid(error) => ErasedRefusal::Tool(error.into()),
-            BuildError::Internal(error) => internal(error),
-        })?;
-        // Valid input that has no type is the caller's to mend all the same: the schema lets some numbers through that
-        // no Rust integer holds.
-        let input = AnyInput::parse(tool, built.input()).map_err(|error| {
-            ErasedRefusal::Tool(ToolError::validation("", format!("the input cannot be read: {error}")))
-        })?;
-        let may_block = (self.inner.lane.place(tool.parallelism) == Place::Desk).then_some(MayBlock);
-        let context = self.context(tool, request, may_block).map_err(internal)?;
-        // No link below a project is followed, so that its real path makes real paths.
-        let project = self.inner.project.dir.path();
-        let real = |path: &String| -> PathBuf { project.join(path) };
-        let facts = Facts::from(tool).on(built.affected_paths().iter().map(real));
-        let work = HandlerCall {
-            context,
-            input: Some(input),
-            replay: facts.replay,
+        let invocation = build(entry, arguments)?;
+        let mut facts = Facts::from(&**entry.definition());
+        facts.paths = self.real_paths(&invocation);
+        let body = match entry.runner() {
+            Runner::Handler(tool) => {
+                let input = typed(tool, &invocation)?;
+                let may_block = (self.inner.lane.place(tool.parallelism) == Place::Desk).then_some(MayBlock);
+                let context = self.context(tool, request, may_block);
+                let context = context.map_err(|error| ErasedRefusal::Tool(error.into()))?;
+                Body::Handler {
+                    context,
+                    input: Some(input),
+                }
+            }
+            Runner::Service(runner) => Body::Service {
+                runner: Arc::clone(runner),
+                call: RunnerCall {
+                    tool: Arc::clone(entry.definition()),
+                    input: invocation.input().clone(),
+                    tool_use_id: request.tool_use_id,
+                    identity: Arc::clone(&self.inner.identity),
+                    cancel: request.cancel,
+                    progress: request.progress,
+                },
+            },
         };
-        Ok((facts, work))
+        let replay = facts.replay;
+        Ok((facts, Call { body, replay }))
+    }
+
+    /// The files that a call acts on, as the locks know them. No link below a project is followed, so that its real path
+    /// makes real paths.
+    fn real_paths(&self, invocation: &Invocation) -> Vec<PathBuf> {
+        let project = self.inner.project.dir.path();
+        let paths = invocation.affected_paths().iter();
+        paths.map(|path| project.join(path)).collect()
     }
 
     /// What the caller is told, after others were told what they must know.
-    async fn told(&self, tool: &'static Tool, result: Result<Value, ErasedRefusal>) -> CallOutcome {
+    async fn told(&self, tool: &Definition, result: Ran) -> CallOutcome {
         match self.outcome(tool, result) {
             Ok(outcome) => outcome,
             Err(error) => self.escalate(tool, &error).await,
@@ -248,6 +320,7 @@ impl Session {
     ) -> Result<Context, InternalError> {
         let project = Arc::clone(&self.inner.project);
         Ok(Context::new(Parts {
+            session: self.clone(),
             store: Store::new(self.sandbox(tool)?, Arc::clone(&project.clock)),
             project,
             identity: Arc::clone(&self.inner.identity),
@@ -260,22 +333,26 @@ impl Session {
     }
 
     /// What the caller is told; an error when it is internal and others must be told as well.
-    fn outcome(&self, tool: &'static Tool, result: Result<Value, ErasedRefusal>) -> Result<CallOutcome, InternalError> {
+    fn outcome(&self, tool: &Definition, result: Ran) -> Result<CallOutcome, InternalError> {
         Ok(match result {
-            Ok(value) => CallOutcome::Success(value),
+            Ok(Answer::Json(value)) => CallOutcome::Success(value),
+            Ok(Answer::Passed(answer)) => CallOutcome::Passed(answer),
             Err(ErasedRefusal::Expected(body)) => CallOutcome::Expected(*body),
-            Err(ErasedRefusal::Common(failure)) if tool.common_failures.contains(&failure.code()) => {
+            Err(ErasedRefusal::Common(failure)) if tool.common_failures.iter().any(|code| *code == failure.code()) => {
                 CallOutcome::Expected(FailureBody::new(&failure, None))
             }
             Err(ErasedRefusal::Common(failure)) => {
                 let (code, details) = (failure.code(), failure.details().unwrap_or_default());
-                let message = format!("`{code}` is not among the common_failures of {}: {details}", tool.spec);
+                let message = format!(
+                    "`{code}` is not among the common_failures of {}: {details}",
+                    tool.source
+                );
                 return Err(InternalError::bare(message));
             }
             Err(ErasedRefusal::Tool(ToolError::Validation(mut error))) => {
                 // What a handler refuses beyond the schema comes without one.
                 if error.example.is_none() {
-                    error.example = tool.examples.first().map(|example| example.input.to_owned());
+                    error.example = tool.examples.first().map(|example| example.input.clone().into_owned());
                 }
                 CallOutcome::Invalid(error)
             }
@@ -311,17 +388,17 @@ impl Session {
     }
 
     /// Gives an internal error its id, and tells the log, the subscribers and the loop controller.
-    async fn escalate(&self, tool: &'static Tool, error: &InternalError) -> CallOutcome {
+    async fn escalate(&self, tool: &Definition, error: &InternalError) -> CallOutcome {
         let escalation = Escalation {
             agent: self.inner.agent.name.to_owned(),
-            tool: tool.name.to_owned(),
+            tool: tool.name.clone().into_owned(),
             call_id: self.inner.identity.call_id.clone(),
             error_id: format!("err-{}", self.inner.project.ids.next()),
             chain: error.chain(),
         };
         tracing::error!(
             agent = escalation.agent,
-            tool = tool.name,
+            tool = &*tool.name,
             error_id = escalation.error_id,
             "{}",
             escalation.chain
@@ -351,8 +428,21 @@ impl Session {
 }
 
 impl ToolService for Session {
-    fn tools(&self) -> &[&'static Tool] {
-        &self.inner.tools
+    fn tools(&self, listing: Listing) -> Vec<Arc<Definition>> {
+        let tools = self.inner.catalogue.snapshot();
+        let definition = |entry: &Arc<Entry<Runner>>| Arc::clone(entry.definition());
+        match listing {
+            Listing::Shown => tools.declarations(self.phase()).map(definition).collect(),
+            Listing::Every => tools.all().map(definition).collect(),
+        }
+    }
+
+    fn revision(&self) -> u64 {
+        self.inner.catalogue.snapshot().revision()
+    }
+
+    fn changes(&self) -> Option<Changes> {
+        Some(Changes::of(&self.inner.catalogue))
     }
 
     async fn call(&self, request: CallRequest) -> CallOutcome {
@@ -364,37 +454,57 @@ impl ToolService for Session {
     }
 }
 
+/// How the way of a call ended.
+type Ran = Result<Answer, ErasedRefusal>;
+
 /// What became of a call so far.
 enum Begun {
     /// It waits for its turn, or runs.
-    Waits(&'static Tool, Pending<Result<Value, ErasedRefusal>>),
+    Waits(Arc<Entry<Runner>>, Pending<Ran>),
     /// Its input was refused, or nothing could be made ready for it.
-    Refused(&'static Tool, ErasedRefusal),
+    Refused(Arc<Entry<Runner>>, ErasedRefusal),
     /// That was all.
     Over(CallOutcome),
 }
 
-/// The work of a call: its handler.
-struct HandlerCall {
-    context: Context,
-    /// Nothing after the only try.
-    input: Option<AnyInput>,
+/// The work of a call.
+struct Call {
+    body: Body,
     replay: Replay,
 }
 
-impl Work for HandlerCall {
-    type Answer = Result<Value, ErasedRefusal>;
+enum Body {
+    /// The handler of a spec.
+    Handler {
+        context: Context,
+        /// Nothing after the only try.
+        input: Option<AnyInput>,
+    },
+    /// Other code.
+    Service {
+        runner: Arc<dyn ToolRunner>,
+        call: RunnerCall,
+    },
+}
+
+impl Work for Call {
+    type Answer = Ran;
 
     async fn run(&mut self, _attempt: Try) -> Self::Answer {
-        let input = match self.replay {
-            Replay::Safe => self.input.clone(),
-            Replay::Never => self.input.take(),
-        };
-        match input {
-            Some(input) => dispatch(&self.context, input).await,
-            None => Err(ErasedRefusal::Tool(
-                InternalError::bare("a call that may not be repeated was tried twice").into(),
-            )),
+        match &mut self.body {
+            Body::Handler { context, input } => {
+                let input = match self.replay {
+                    Replay::Safe => input.clone(),
+                    Replay::Never => input.take(),
+                };
+                match input {
+                    Some(input) => dispatch(context, input).await.map(Answer::Json),
+                    None => Err(ErasedRefusal::Tool(
+                        InternalError::bare("a call that may not be repeated was tried twice").into(),
+                    )),
+                }
+            }
+            Body::Service { runner, call } => runner.run(call.clone()).await.map_err(Into::into),
         }
     }
 
@@ -406,63 +516,6 @@ impl Work for HandlerCall {
             }
             Err(_) => Verdict::Failure,
         }
-    }
-}
-
-/// The calls of one answer of a model, on one session; named by their `tool_use_id`. Dropped, it is discarded.
-///
-/// See [`StreamingExecutor`] for what begins when.
-#[derive(Debug)]
-pub struct StreamingCalls {
-    session: Session,
-    calls: StreamingExecutor<CallOutcome>,
-}
-
-impl StreamingCalls {
-    /// The model has said a call. It begins now, when it can do no harm if the answer is thrown away, else when the answer
-    /// is complete.
-    ///
-    /// # Errors
-    /// The answer has a call of that `tool_use_id` already or 64 calls, or is complete: nothing has changed.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime.
-    pub fn submit(&self, mut request: CallRequest) -> Result<(), turn::Refused> {
-        // What is unknown does nothing, so that it may be said at once.
-        let unknown = turn::Facts {
-            kind: Kind::ReadOnly,
-            parallelism: Parallelism::Shared,
-            concurrency_safe: true,
-            retry_safe: true,
-        };
-        let compiled = self.session.inner.registry.get(&request.tool);
-        let facts = compiled.map_or(unknown, |compiled| spec_of(compiled).into());
-        let (id, cancel, session) = (
-            request.tool_use_id.clone(),
-            request.cancel.clone(),
-            self.session.clone(),
-        );
-        self.calls.submit_under(&cancel, id, facts, move |cancel| {
-            request.cancel = cancel;
-            session.submit(request)
-        })
-    }
-
-    /// The answer is complete: what was held back begins.
-    pub fn end(&self) {
-        self.calls.end();
-    }
-
-    /// The next outcome in the order of the calls, with the `tool_use_id`; nothing when the answer is complete and all
-    /// outcomes were taken.
-    pub async fn next(&mut self) -> Option<(String, CallOutcome)> {
-        let (id, result) = self.calls.next().await?;
-        Some((id, result.unwrap_or_else(|panic| unforeseen(&panic))))
-    }
-
-    /// The answer is thrown away: what runs is told to stop and its outcomes are dropped, what did not begin never does.
-    pub fn discard(&self) {
-        self.calls.discard();
     }
 }
 
@@ -478,32 +531,49 @@ fn unforeseen(panic: &Panic) -> CallOutcome {
     }
 }
 
-/// The tool as its spec has it.
-fn spec_of(compiled: &CompiledTool) -> &'static Tool {
-    let tool = compiled.definition().built_in();
-    tool.expect("a session registers tools of specs alone")
+/// The input of a call, built. Nothing else is ever run.
+fn build(entry: &Entry<Runner>, arguments: Map<String, Value>) -> Result<Invocation, ErasedRefusal> {
+    let built = entry.compiled().build(arguments);
+    built.map_err(|error: BuildError| ErasedRefusal::Tool(error.into()))
 }
 
-/// A handler's output as the result of the call, checked against the published schema.
-fn finished(compiled: &CompiledTool, output: Value) -> Result<Value, ErasedRefusal> {
-    let tool = spec_of(compiled);
-    let mut result = Map::new();
-    result.insert("ok".into(), Value::Bool(true));
-    if let Value::Object(output) = output {
-        result.extend(output);
-    }
-    let result = Value::Object(result);
-    if let Err(mismatch) = compiled.check_output(&result) {
+/// The input as its handler takes it. Valid input that has no type is the caller's to mend all the same: the schema lets
+/// some numbers through that no Rust integer holds.
+fn typed(tool: &'static Tool, invocation: &Invocation) -> Result<AnyInput, ErasedRefusal> {
+    AnyInput::parse(tool, invocation.input())
+        .map_err(|error| ErasedRefusal::Tool(ToolError::validation("", format!("the input cannot be read: {error}"))))
+}
+
+/// A runner's output as the result of the call, checked against the published schema.
+fn finished(entry: &Entry<Runner>, answer: Answer) -> Ran {
+    let tool = entry.definition();
+    let output = match answer {
+        // A server's answer is its own; who offers a schema for it says nothing that we promised.
+        Answer::Passed(_) => return Ok(answer),
+        Answer::Json(output) => output,
+    };
+    let result = match tool.built_in() {
+        Some(_) => {
+            let mut result = Map::new();
+            result.insert("ok".into(), Value::Bool(true));
+            if let Value::Object(output) = output {
+                result.extend(output);
+            }
+            Value::Object(result)
+        }
+        None => output,
+    };
+    if let Err(mismatch) = entry.compiled().check_output(&result) {
         let message = format!(
             "the answer of {} breaks the output schema of {}: {mismatch}",
-            tool.name, tool.spec
+            tool.name, tool.source
         );
         return Err(ErasedRefusal::Tool(InternalError::bare(message).into()));
     }
-    Ok(result)
+    Ok(Answer::Json(result))
 }
 
-fn panicked(tool: &Tool, error: Panic) -> InternalError {
+fn panicked(tool: &Definition, error: Panic) -> InternalError {
     InternalError::new(format!("the handler of {} panicked", tool.name), error)
 }
 
@@ -511,7 +581,7 @@ fn path_rule(text: &str) -> Result<(), String> {
     RelPath::parse(text).map(|_| ()).map_err(|problem| problem.to_string())
 }
 
-fn no_turn(tool: &Tool, busy: Busy) -> FailureBody {
+fn no_turn(tool: &Definition, busy: Busy) -> FailureBody {
     let reason = match busy {
         Busy::TooLate(Stage::Gate) => format!("earlier calls of this session did not end within {:?}", tool.timeout),
         busy => busy.to_string(),
@@ -525,7 +595,7 @@ fn no_turn(tool: &Tool, busy: Busy) -> FailureBody {
     }
 }
 
-fn timed_out(tool: &Tool) -> FailureBody {
+fn timed_out(tool: &Definition) -> FailureBody {
     FailureBody {
         ok: false,
         code: "tool_timeout".to_owned(),
@@ -535,79 +605,19 @@ fn timed_out(tool: &Tool) -> FailureBody {
     }
 }
 
-/// What `tool` may touch when `agent` calls it: what the template allows, by itself or through this tool, *and* the spec
-/// declares. Both sides are bound to this session, so a Coder's `units/{unit_id}/**` is one unit.
-fn sandbox_for(
-    project: &Project,
-    identity: &Identity,
-    agent: &'static Agent,
-    tool: &'static Tool,
-) -> Result<Sandbox, InternalError> {
-    let bound = |text: &str| {
-        bound(text, agent, identity).map_err(|error| {
-            InternalError::new(
-                format!("the path pattern `{text}` of {} or {}", tool.spec, agent.id),
-                error,
-            )
-        })
-    };
-    let via = agent
-        .sandbox
-        .write_via
-        .iter()
-        .filter(|via| via.tool == tool.name)
-        .flat_map(|via| via.paths);
-    let allow = agent
-        .sandbox
-        .write_allow
-        .iter()
-        .chain(via)
-        .map(|text| bound(text))
-        .collect::<Result<_, _>>()?;
-    let reads = tool
-        .effects
-        .reads
-        .iter()
-        .map(|text| bound(text))
-        .collect::<Result<_, _>>()?;
-    let writes = tool
-        .effects
-        .writes
-        .iter()
-        .filter(|write| write.only.is_empty() || write.only.contains(&agent.name))
-        .map(|write| bound(write.path))
-        .collect::<Result<_, _>>()?;
-    let read = agent
-        .sandbox
-        .read_allow
-        .iter()
-        .map(|text| bound(text))
-        .collect::<Result<_, _>>()?;
-    Ok(Sandbox::new(Arc::clone(&project.dir), identity.agent, allow)
-        .with_effects(reads, writes, tool.spec)
-        .with_read_allow(read))
-}
-
-/// A pattern in which the agent, its state key, its unit and its site stand for this session's.
-fn bound(text: &str, agent: &Agent, identity: &Identity) -> Result<Pattern, PatternError> {
-    let value = |name: &str| match name {
-        "agent" => Some(vec![identity.agent.to_owned()]),
-        "state_key" => Some(vec![identity.state_key()]),
-        "unit_id" => identity.unit_id.clone().map(|unit| vec![unit]),
-        "site" if !agent.sandbox.site.is_empty() => Some(vec![agent.sandbox.site.to_owned()]),
-        _ => None,
-    };
-    Pattern::parse(text).map(|pattern| pattern.bind(&value))
-}
-
 /// What an MCP client tells its model about this server.
-fn instructions(agent: &Agent, tools: &[&'static Tool], identity: &Identity) -> String {
+fn instructions(agent: &Agent, catalogue: &Catalogue<Runner>, identity: &Identity) -> String {
     let mut text = format!("devloop serves the tools of the {}: {}", agent.title, agent.summary);
     if let Some(unit) = &identity.unit_id {
         let _ = write!(text, " This session works on the unit `{unit}`.");
     }
     text.push_str(" All paths are relative to the project directory.");
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+    let shown = catalogue.declarations(Phase::Act);
+    let names: Vec<&str> = shown.iter().map(|entry| entry.name()).collect();
     let _ = write!(text, " Tools: {}.", names.join(", "));
+    let deferred = catalogue.deferred_listing(Phase::Act);
+    if !deferred.is_empty() {
+        let _ = write!(text, "\n{deferred}");
+    }
     text
 }
