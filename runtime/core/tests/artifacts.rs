@@ -182,7 +182,10 @@ fn another_user_gets_nothing_and_what_is_anothers_is_not_taken() {
     assert_eq!(file.metadata().unwrap().uid(), 0);
     chown(&file, Some(OTHER), None).unwrap();
     let error = store(place.path()).read(&id).unwrap_err();
-    assert!(error.to_string().contains("it belongs to the user 65534, not to 0"), "{error}");
+    assert!(
+        error.to_string().contains("it belongs to the user 65534, not to 0"),
+        "{error}"
+    );
     let error = put(&store(place.path()), b"abc").unwrap_err();
     assert!(matches!(error, ArtifactError::Drifted { .. }), "{error}");
     chown(&file, Some(0), None).unwrap();

@@ -5,6 +5,7 @@
 //! ends in exactly one [`CallOutcome`], a panicking handler's included. Leaves out the faces, and when a call runs: that
 //! is the executor's.
 
+mod oversized;
 mod runner;
 mod sandbox;
 mod streaming;
@@ -199,7 +200,10 @@ impl Session {
                 Begun::Over(outcome) => return outcome,
             };
             match session.awaited(&entry, pending).await {
-                Some(result) => session.told(entry.definition(), result).await,
+                Some(result) => {
+                    let result = session.within_budget(&entry, result).await;
+                    session.told(entry.definition(), result).await
+                }
                 None => CallOutcome::Cancelled,
             }
         }

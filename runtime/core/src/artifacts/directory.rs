@@ -183,7 +183,10 @@ impl Opened {
         }
         let size = size_of(&stat);
         if size > limit {
-            return Err(ArtifactError::drifted(&path, format!("it has {size} bytes, and {limit} is the limit")));
+            return Err(ArtifactError::drifted(
+                &path,
+                format!("it has {size} bytes, and {limit} is the limit"),
+            ));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         let read = File::from(fd).take(limit + 1).read_to_end(&mut bytes);
@@ -307,7 +310,8 @@ impl Locked {
     }
 }
 
-const STRANGER: &str = "what lies there is no artifact; nobody but devloop writes here, so a person must look at it and move it away";
+const STRANGER: &str =
+    "what lies there is no artifact; nobody but devloop writes here, so a person must look at it and move it away";
 
 /// Whether nobody is at work in a directory: its lock is free, and is let go again.
 pub(crate) fn is_idle(path: &Path) -> io::Result<bool> {

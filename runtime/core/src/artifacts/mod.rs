@@ -23,8 +23,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-pub(crate) use directory::is_idle;
 use directory::Place;
+pub(crate) use directory::is_idle;
 pub use error::ArtifactError;
 
 use crate::digest;

@@ -37,8 +37,9 @@ pub const KIND: &str = "tool_result";
 /// The most places that are told; the others are counted.
 const MOST_PLACES: usize = 20;
 
-/// The longest texts and lists that are left, from mild to severe.
-const STEPS: [(usize, usize); 12] = [
+/// The longest texts and lists that are left, from mild to severe; last, for lists that must stay whole, what leaves all
+/// items and hardly anything of them.
+const STEPS: [(usize, usize); 13] = [
     (4_000, usize::MAX),
     (1_000, usize::MAX),
     (300, usize::MAX),
@@ -51,6 +52,7 @@ const STEPS: [(usize, usize); 12] = [
     (80, 20),
     (80, 5),
     (40, 1),
+    (20, usize::MAX),
 ];
 
 /// The characters of a value as JSON in one line.
@@ -75,7 +77,7 @@ pub fn content(value: &Value) -> Vec<u8> {
 /// `None` when no such value was found, as for an object with a hundred thousand keys.
 pub fn cut(result: &Value, whole: &Value, budget: Budget, fits: impl Fn(&Value) -> bool) -> Option<Value> {
     let Value::Object(result) = result else { return None };
-    let mut spare = None;
+    let mut spare: Option<(usize, Value)> = None;
     for (text, items) in STEPS {
         let mut cutter = Cutter {
             text,
@@ -96,10 +98,11 @@ pub fn cut(result: &Value, whole: &Value, budget: Budget, fits: impl Fn(&Value) 
         if length <= budget.usual {
             return Some(shorter);
         }
-        // The last one is the shortest.
-        spare = Some(shorter);
+        if spare.as_ref().is_none_or(|(shortest, _)| length < *shortest) {
+            spare = Some((length, shorter));
+        }
     }
-    spare
+    spare.map(|(_, shortest)| shortest)
 }
 
 struct Cutter {
@@ -126,6 +129,10 @@ impl Cutter {
         match value {
             Value::String(text) if text.len() > self.text => Value::String(self.text(text, at)),
             Value::Array(items) => {
+                // Before what is missing in the items, so that it is told where not everything can be.
+                if items.len() > self.items {
+                    self.missing.push((at.clone(), items.len() - self.items));
+                }
                 let kept = items.iter().take(self.items).enumerate().map(|(index, item)| {
                     let before = at.len();
                     at.push('/');
@@ -134,11 +141,7 @@ impl Cutter {
                     at.truncate(before);
                     item
                 });
-                let kept: Vec<Value> = kept.collect();
-                if items.len() > kept.len() {
-                    self.missing.push((at.clone(), items.len() - kept.len()));
-                }
-                Value::Array(kept)
+                Value::Array(kept.collect())
             }
             Value::Object(object) => Value::Object(self.object(object, at)),
             other => other.clone(),
@@ -155,7 +158,12 @@ impl Cutter {
 
     fn missing(self) -> Map<String, Value> {
         let more = self.missing.len().saturating_sub(MOST_PLACES);
-        let mut told: Map<String, Value> = self.missing.into_iter().take(MOST_PLACES).map(|(at, n)| (at, n.into())).collect();
+        let mut told: Map<String, Value> = self
+            .missing
+            .into_iter()
+            .take(MOST_PLACES)
+            .map(|(at, n)| (at, n.into()))
+            .collect();
         if more > 0 {
             told.insert("further places".to_owned(), more.into());
         }
@@ -202,11 +210,14 @@ mod tests {
 
     #[test]
     fn a_shape_that_allows_no_cut_is_kept_as_long_as_it_is_not_beyond_the_last_limit() {
-        let result = |n: usize| json!({"ok": true, "rows": vec!["r".repeat(60); n]});
+        let result = |n: usize| json!({"ok": true, "rows": vec!["r".repeat(20); n]});
         let all_rows = |n: usize| move |value: &Value| value["rows"].as_array().map(Vec::len) == Some(n);
-        let kept = cut(&result(400), &json!({}), Budget::default(), all_rows(400)).unwrap();
-        assert_eq!(kept["rows"], result(400)["rows"]);
-        assert_eq!(cut(&result(4_000), &json!({}), Budget::default(), all_rows(4_000)), None);
+        let kept = cut(&result(1_000), &json!({}), Budget::default(), all_rows(1_000)).unwrap();
+        assert_eq!(kept["rows"], result(1_000)["rows"]);
+        assert_eq!(
+            cut(&result(4_000), &json!({}), Budget::default(), all_rows(4_000)),
+            None
+        );
         assert!(cut(&result(4_000), &json!({}), Budget::default(), ANY).is_some());
         let keys: Map<String, Value> = (0..9_000).map(|n| (format!("key {n}"), json!(n))).collect();
         assert_eq!(cut(&Value::Object(keys), &json!({}), Budget::default(), ANY), None);
@@ -221,7 +232,10 @@ mod tests {
     }
 
     fn values() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![any::<i32>().prop_map(Value::from), "[a-zé\u{1F980}\"/~]{0,300}".prop_map(Value::from)];
+        let leaf = prop_oneof![
+            any::<i32>().prop_map(Value::from),
+            "[a-zé\u{1F980}\"/~]{0,300}".prop_map(Value::from)
+        ];
         leaf.prop_recursive(4, 200, 30, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..30).prop_map(Value::from),

@@ -108,7 +108,12 @@ fn start_of_line(text: &str, line: u64) -> Option<usize> {
         return (line == 1).then_some(0);
     }
     let before = usize::try_from(line - 2).ok()?;
-    let end = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').nth(before)?.0;
+    let end = text
+        .bytes()
+        .enumerate()
+        .filter(|(_, byte)| *byte == b'\n')
+        .nth(before)?
+        .0;
     (end + 1 < text.len()).then_some(end + 1)
 }
 
@@ -137,13 +142,22 @@ mod tests {
         let text = "aé\u{1F980}z".as_bytes();
         let four = Room { bytes: 4, ..WIDE };
         let first = page(text, From::Offset(0), four).unwrap();
-        assert_eq!((first.text.as_str(), first.next_offset, first.next_line), ("aé", Some(3), None));
+        assert_eq!(
+            (first.text.as_str(), first.next_offset, first.next_line),
+            ("aé", Some(3), None)
+        );
         // In the middle of the crab.
         let crab = page(text, From::Offset(5), four).unwrap();
-        assert_eq!((crab.offset, crab.text.as_str(), crab.next_offset), (3, "\u{1F980}", Some(7)));
+        assert_eq!(
+            (crab.offset, crab.text.as_str(), crab.next_offset),
+            (3, "\u{1F980}", Some(7))
+        );
         let end = page(text, From::Offset(8), four).unwrap();
         assert_eq!((end.text.as_str(), end.next_offset), ("", None));
-        assert_eq!(page(text, From::Offset(9), four), Err(NoPage::OutOfRange { lines: None }));
+        assert_eq!(
+            page(text, From::Offset(9), four),
+            Err(NoPage::OutOfRange { lines: None })
+        );
         assert_eq!(page(b"a\xff", From::Offset(0), four), Err(NoPage::NotText));
     }
 
@@ -152,25 +166,46 @@ mod tests {
         let text = b"one\ntwo\nthree is long\nfour";
         let two = Room { lines: 2, ..WIDE };
         let first = page(text, From::Line(1), two).unwrap();
-        assert_eq!((first.text.as_str(), first.next_line, first.next_offset), ("one\ntwo\n", Some(3), Some(8)));
+        assert_eq!(
+            (first.text.as_str(), first.next_line, first.next_offset),
+            ("one\ntwo\n", Some(3), Some(8))
+        );
         let six = Room { bytes: 6, ..WIDE };
         assert_eq!(page(text, From::Line(1), six).unwrap().text, "one\n");
         let long = page(text, From::Line(3), six).unwrap();
-        assert_eq!((long.text.as_str(), long.next_line, long.next_offset), ("three ", None, Some(14)));
+        assert_eq!(
+            (long.text.as_str(), long.next_line, long.next_offset),
+            ("three ", None, Some(14))
+        );
         let last = page(text, From::Line(4), six).unwrap();
-        assert_eq!((last.text.as_str(), last.next_line, last.next_offset), ("four", None, None));
+        assert_eq!(
+            (last.text.as_str(), last.next_line, last.next_offset),
+            ("four", None, None)
+        );
         for line in [0, 5, u64::MAX] {
-            assert_eq!(page(text, From::Line(line), six), Err(NoPage::OutOfRange { lines: Some(4) }));
+            assert_eq!(
+                page(text, From::Line(line), six),
+                Err(NoPage::OutOfRange { lines: Some(4) })
+            );
         }
-        assert_eq!(page(b"a\n", From::Line(2), six), Err(NoPage::OutOfRange { lines: Some(1) }));
+        assert_eq!(
+            page(b"a\n", From::Line(2), six),
+            Err(NoPage::OutOfRange { lines: Some(1) })
+        );
         assert_eq!(page(b"", From::Line(1), six).unwrap().text, "");
     }
 
     #[test]
     fn what_json_writes_longer_counts_as_it_is_written() {
         let room = Room { written: 12, ..WIDE };
-        assert_eq!(page("\u{1}\u{2}\u{3}".as_bytes(), From::Offset(0), room).unwrap().text, "\u{1}\u{2}");
-        assert_eq!(page("\"".repeat(9).as_bytes(), From::Offset(0), room).unwrap().text, "\"".repeat(6));
+        assert_eq!(
+            page("\u{1}\u{2}\u{3}".as_bytes(), From::Offset(0), room).unwrap().text,
+            "\u{1}\u{2}"
+        );
+        assert_eq!(
+            page("\"".repeat(9).as_bytes(), From::Offset(0), room).unwrap().text,
+            "\"".repeat(6)
+        );
     }
 
     proptest! {

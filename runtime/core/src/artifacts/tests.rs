@@ -64,7 +64,10 @@ fn chmod(path: &Path, mode: u32) {
 fn an_artifact_is_a_private_file_named_by_its_content() {
     let fixture = Fixture::new();
     let store = fixture.store();
-    assert!(!store.path().exists(), "nothing is made before there is something to keep");
+    assert!(
+        !store.path().exists(),
+        "nothing is made before there is something to keep"
+    );
     let kept = put(&store, b"abc").unwrap();
     assert_eq!((kept.id.as_str(), kept.size), (&*sha256_hex("abc"), 3));
     assert_eq!((kept.kind.as_str(), kept.mime.as_deref()), ("text", Some("text/plain")));
@@ -106,7 +109,10 @@ fn sessions_and_projects_do_not_see_each_other() {
     assert_eq!(project.read(&id).unwrap(), None);
     // A session's name is no path.
     let evil = ArtifactStore::new(&root, &fixture.project(), "../../../x");
-    assert_eq!(put(&evil, b"x").unwrap().path.parent().unwrap().parent(), fixture.store().path().parent());
+    assert_eq!(
+        put(&evil, b"x").unwrap().path.parent().unwrap().parent(),
+        fixture.store().path().parent()
+    );
 }
 
 #[test]
@@ -116,7 +122,14 @@ fn what_is_no_id_is_refused_and_what_is_not_there_is_none() {
     assert_eq!(store.read(&sha256_hex("abc")).unwrap(), None, "no directory at all");
     put(&store, b"x").unwrap();
     assert_eq!(store.read(&sha256_hex("abc")).unwrap(), None);
-    for id in ["", "..", "../../etc/passwd", &"A".repeat(64), &"a".repeat(63), &format!("{}/", "a".repeat(63))] {
+    for id in [
+        "",
+        "..",
+        "../../etc/passwd",
+        &"A".repeat(64),
+        &"a".repeat(63),
+        &format!("{}/", "a".repeat(63)),
+    ] {
         let error = store.read(id).unwrap_err();
         assert!(matches!(error, ArtifactError::NoId(_)), "{error}");
     }
@@ -132,19 +145,36 @@ fn limits_are_asked_before_anything_is_written() {
     };
     let store = fixture.store().with_limits(limits);
     let error = put(&store, &[b'x'; 11]).unwrap_err();
-    assert!(matches!(error, ArtifactError::TooLarge { bytes: 11, limit: 10 }), "{error}");
+    assert!(
+        matches!(error, ArtifactError::TooLarge { bytes: 11, limit: 10 }),
+        "{error}"
+    );
     assert!(!store.path().exists());
     put(&store, &[b'a'; 10]).unwrap();
     put(&store, &[b'b'; 10]).unwrap();
     let error = put(&store, &[b'c'; 6]).unwrap_err();
     assert!(
-        matches!(error, ArtifactError::Full { what: "bytes", wanted: 26, limit: 25 }),
+        matches!(
+            error,
+            ArtifactError::Full {
+                what: "bytes",
+                wanted: 26,
+                limit: 25
+            }
+        ),
         "{error}"
     );
     put(&store, &[b'c'; 5]).unwrap();
     let error = put(&store, b"").unwrap_err();
     assert!(
-        matches!(error, ArtifactError::Full { what: "files", wanted: 4, limit: 3 }),
+        matches!(
+            error,
+            ArtifactError::Full {
+                what: "files",
+                wanted: 4,
+                limit: 3
+            }
+        ),
         "{error}"
     );
     assert_eq!(names(&store.path()).len(), 3);
@@ -240,7 +270,10 @@ fn a_first_look_that_failed_is_not_remembered() {
     let stranger = path.with_file_name("notes.txt");
     fs::write(&stranger, "x").unwrap();
     let error = put(&store, b"more").unwrap_err();
-    assert!(error.to_string().contains("notes.txt: what lies there is no artifact"), "{error}");
+    assert!(
+        error.to_string().contains("notes.txt: what lies there is no artifact"),
+        "{error}"
+    );
     assert_eq!(names(&store.path()).len(), 2, "nothing was written");
     fs::remove_file(&stranger).unwrap();
     put(&store, b"more").unwrap();
@@ -264,7 +297,10 @@ fn all_of_one_session_goes_and_nothing_else() {
     assert_eq!(other.read(&kept.id).unwrap().unwrap(), b"a");
     put(&store, b"a").unwrap();
     fs::create_dir(store.path().join("dir")).unwrap();
-    assert!(matches!(store.remove_all().unwrap_err(), ArtifactError::Obstructed { .. }));
+    assert!(matches!(
+        store.remove_all().unwrap_err(),
+        ArtifactError::Obstructed { .. }
+    ));
 }
 
 #[test]
