@@ -47,6 +47,7 @@ pub mod context;
 pub mod events;
 pub mod execution;
 mod handlers;
+pub mod hooks;
 pub mod identity;
 pub mod ids;
 mod json;

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use devloop_core::audit::AuditLog;
 use devloop_core::events::{Broker, EventJournal};
 use devloop_core::memory::Shelf;
 use devloop_core::runtime_state::{PhaseGraph, RuntimeState, Said};
@@ -234,6 +235,11 @@ impl Project {
     /// The project's timeline, for reading: no agent's patterns let anybody write here.
     pub fn timeline(&self) -> Timeline {
         Timeline::new(self.machinery())
+    }
+
+    /// Every call of a tool that was made in the project, newest last.
+    pub fn audit(&self) -> AuditLog {
+        AuditLog::new(self.machinery())
     }
 
     /// The project's events on disk, those of other processes included.

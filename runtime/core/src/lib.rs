@@ -1,7 +1,7 @@
 //! What devloop runs on and that knows no generated code, so that an edited spec does not recompile it.
 //!
 //! Answers for the domains that handlers and faces share: the only door to the file system ([`sandbox`]), durable files
-//! ([`store`]), what is too large for a result ([`artifacts`]), what was called ([`audit`]), admission of calls ([`registry`]), which tools there are ([`catalogue`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]),
+//! ([`store`]), what is too large for a result ([`artifacts`]), what was called ([`audit`]), admission of calls ([`registry`]), whether they may run ([`permission`]), which tools there are ([`catalogue`]), events ([`events`]), dependencies ([`graph`]), todo lists ([`mod@todo`]),
 //! runtime states ([`runtime_state`]), the timeline ([`timeline`]), digests ([`digest`]), what may go ([`retention`]) and
 //! small text tools ([`text`]).
 //! Leaves out the tools themselves, the context that a handler gets, and every face.
@@ -14,6 +14,7 @@ pub mod events;
 pub mod execution;
 pub mod graph;
 pub mod memory;
+pub mod permission;
 mod process;
 pub mod registry;
 pub mod retention;

@@ -5,6 +5,10 @@
 //! ends in exactly one [`CallOutcome`], a panicking handler's included. Leaves out the faces, and when a call runs: that
 //! is the executor's.
 
+mod admission;
+mod audit;
+mod explain;
+mod lists;
 mod oversized;
 mod runner;
 mod sandbox;
@@ -14,7 +18,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use devloop_contract::error::{Access, Ground};
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
@@ -22,16 +27,18 @@ use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
 use devloop_core::catalogue::{Catalogue, Entry, Phase, RegisterError};
 use devloop_core::execution::flow::{Busy, Stage};
 use devloop_core::execution::retry::{Replay, Transient};
-use devloop_core::registry::{BuildError, Definition, Invocation};
+use devloop_core::permission::{List, Memory, Mode, Origin, Policy, Rule, Source};
+use devloop_core::registry::{BuildError, Definition, Invocation, Text};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::Store;
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
 
-use crate::call::{CallOutcome, CallRequest, Changes, Listing, ToolService};
+use crate::call::{Approver, Ask, CallOutcome, CallRequest, Changes, Listing, ToolService};
 use crate::context::{Context, MayBlock, Parts, publish};
 use crate::execution::{Ended, Facts, Lane, Late, Panic, Pending, Place, StreamingExecutor, Try, Verdict, Work};
+use crate::hooks::{After, Hook};
 use crate::identity::Identity;
 use crate::project::{Escalation, Project};
 use crate::projection::tools_of;
@@ -39,6 +46,10 @@ use crate::projection::tools_of;
 pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
 
+use admission::Judged;
+use audit::Trail;
+pub use explain::Explanation;
+use lists::Lists;
 use sandbox::{bound, sandbox_for};
 
 // One line: a handler without an implementation is an error here that names it.
@@ -56,6 +67,12 @@ struct Inner {
     identity: Arc<Identity>,
     agent: &'static Agent,
     catalogue: Arc<Catalogue<Runner>>,
+    lists: Lists,
+    policy: RwLock<Policy>,
+    memory: Mutex<Memory>,
+    hooks: Vec<Arc<dyn Hook>>,
+    approver: Option<Arc<dyn Approver>>,
+    closed: AtomicBool,
     sandboxes: BTreeMap<&'static str, OnceLock<Sandbox>>,
     lane: Lane,
     instructions: String,
@@ -68,6 +85,11 @@ pub struct SessionBuilder {
     identity: Identity,
     agent: &'static Agent,
     tools: Option<Catalogue<Runner>>,
+    lists: Lists,
+    mode: Option<Mode>,
+    rules: Vec<(List, Rule, Origin)>,
+    hooks: Vec<Arc<dyn Hook>>,
+    approver: Option<Arc<dyn Approver>>,
 }
 
 impl SessionBuilder {
@@ -76,6 +98,49 @@ impl SessionBuilder {
     #[must_use]
     pub fn tools(mut self, tools: &Catalogue<Runner>) -> Self {
         self.tools = Some(tools.fork());
+        self
+    }
+
+    /// Only the tools that one of these rules means; the others are neither shown nor callable. Rules without a content
+    /// name tools: `note_add`, `docs__*`.
+    #[must_use]
+    pub fn only(mut self, tools: impl IntoIterator<Item = Rule>) -> Self {
+        self.lists.only.get_or_insert_default().extend(tools);
+        self
+    }
+
+    /// Without the tools that one of these rules means. Counts more than [`only`](Self::only).
+    #[must_use]
+    pub fn without(mut self, tools: impl IntoIterator<Item = Rule>) -> Self {
+        self.lists.without.extend(tools);
+        self
+    }
+
+    /// The permission mode, in place of that of the settings.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// A rule of the host, beside those of the settings and the agent's grants. `place` says where it comes from.
+    #[must_use]
+    pub fn rule(mut self, list: List, rule: Rule, place: impl Into<Text>) -> Self {
+        self.rules.push((list, rule, Origin::new(Source::Host, place)));
+        self
+    }
+
+    /// A hook, heard after those that were given before and before those of the settings.
+    #[must_use]
+    pub fn hook(mut self, hook: Arc<dyn Hook>) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
+    /// Who is asked where a rule wants a person's consent and the call brings nobody of its own.
+    #[must_use]
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
         self
     }
 
@@ -89,7 +154,20 @@ impl SessionBuilder {
             identity,
             agent,
             tools,
+            lists,
+            mode,
+            rules,
+            hooks,
+            approver,
         } = self;
+        let mut policy = Policy::default();
+        policy.grant(agent.id, granted_names(agent));
+        for (list, rule, origin) in rules {
+            policy.add(list, rule, origin);
+        }
+        if let Some(mode) = mode {
+            policy.set_mode(mode);
+        }
         let granted = tools_of(agent);
         let catalogue = tools.unwrap_or_else(empty_catalogue);
         catalogue.register_all(
@@ -105,6 +183,12 @@ impl SessionBuilder {
             identity: Arc::new(identity),
             agent,
             catalogue: Arc::new(catalogue),
+            lists,
+            policy: RwLock::new(policy),
+            memory: Mutex::default(),
+            hooks,
+            approver,
+            closed: AtomicBool::new(false),
             sandboxes,
             instructions,
         };
@@ -134,6 +218,11 @@ impl Session {
             identity,
             agent,
             tools: None,
+            lists: Lists::default(),
+            mode: None,
+            rules: Vec::new(),
+            hooks: Vec::new(),
+            approver: None,
         }
     }
 
@@ -152,9 +241,48 @@ impl Session {
         &self.inner.catalogue
     }
 
-    /// Which tools are shown now.
+    /// Which tools are shown now: in plan mode those alone that only read.
     pub fn phase(&self) -> Phase {
-        Phase::Act
+        match self.mode() {
+            Mode::Plan => Phase::Plan,
+            Mode::Default | Mode::AutoEdit | Mode::Bypass => Phase::Act,
+        }
+    }
+
+    /// The permission mode.
+    pub fn mode(&self) -> Mode {
+        self.policy().mode()
+    }
+
+    /// Changes the permission mode, for calls that are judged from now on. Faces hear that other tools are shown.
+    pub fn set_mode(&self, mode: Mode) {
+        let before = self.phase();
+        self.inner
+            .policy
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .set_mode(mode);
+        if before != self.phase() {
+            self.inner.catalogue.phase_changed();
+        }
+    }
+
+    /// Takes no more calls. Those that were taken go on; what was allowed for the session is forgotten.
+    pub fn close(&self) {
+        self.inner.closed.store(true, Ordering::Release);
+        self.memory().clear();
+    }
+
+    fn policy(&self) -> RwLockReadGuard<'_, Policy> {
+        self.inner.policy.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hooks(&self) -> &[Arc<dyn Hook>] {
+        &self.inner.hooks
     }
 
     /// The tool's sandbox for this session: made on its first call, then shared.
@@ -191,22 +319,34 @@ impl Session {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn submit(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send + use<> {
+        let trail = self.trail(&request);
         let submitted = self.begin(request);
         let session = self.clone();
         async move {
-            let (entry, pending) = match submitted {
-                Begun::Waits(entry, pending) => (entry, pending),
-                Begun::Refused(entry, refusal) => return session.told(entry.definition(), Err(refusal)).await,
-                Begun::Over(outcome) => return outcome,
-            };
-            match session.awaited(&entry, pending).await {
-                Some(result) => {
-                    let result = session.within_budget(&entry, result).await;
-                    session.told(entry.definition(), result).await
-                }
-                None => CallOutcome::Cancelled,
-            }
+            let mut trail = trail;
+            let outcome = session.ended(submitted, &mut trail).await;
+            trail.end(&outcome).await;
+            outcome
         }
+    }
+
+    /// Waits for the end of a call.
+    async fn ended(&self, submitted: Begun, trail: &mut Trail) -> CallOutcome {
+        let (entry, track, pending) = match submitted {
+            Begun::Waits(entry, track, pending) => (entry, track, pending),
+            Begun::Refused(entry, refusal) => {
+                trail.met(entry.definition(), None);
+                return self.told(entry.definition(), Err(refusal.into())).await;
+            }
+            Begun::Over(outcome) => return outcome,
+        };
+        trail.met(entry.definition(), Some(Arc::clone(&track)));
+        let Some(result) = self.awaited(&entry, pending).await else {
+            return CallOutcome::Cancelled;
+        };
+        let result = self.within_budget(&entry, result).await;
+        let outcome = self.told(entry.definition(), result).await;
+        self.heard(&track, outcome).await
     }
 
     /// Calls that come while a model still speaks.
@@ -218,27 +358,37 @@ impl Session {
     }
 
     fn begin(&self, request: CallRequest) -> Begun {
+        if self.inner.closed.load(Ordering::Acquire) {
+            return Begun::Over(CallOutcome::Expected(closed()));
+        }
         if request.cancel.is_cancelled() {
             return Begun::Over(CallOutcome::Cancelled);
         }
-        let Some(entry) = self.inner.catalogue.get(&request.tool) else {
-            let nearest = self.inner.catalogue.snapshot().nearest(&request.tool);
+        let snapshot = self.inner.catalogue.snapshot();
+        let Some(entry) = snapshot.get(&request.tool) else {
+            let nearest = snapshot.nearest(&request.tool);
             return Begun::Over(CallOutcome::UnknownTool {
                 name: request.tool,
                 nearest,
             });
         };
+        if let Some(left_out) = self.inner.lists.left_out(entry.definition()) {
+            return Begun::Over(CallOutcome::Expected(left_out));
+        }
         let cancel = request.cancel.clone();
-        match self.prepare(&entry, request) {
-            Ok((facts, work)) => Begun::Waits(entry, self.inner.lane.submit(facts, cancel, work)),
-            Err(refusal) => Begun::Refused(entry, refusal),
+        match self.prepare(entry, request) {
+            Ok((facts, work)) => {
+                let track = Arc::clone(&work.track);
+                Begun::Waits(Arc::clone(entry), track, self.inner.lane.submit(facts, cancel, work))
+            }
+            Err(refusal) => Begun::Refused(Arc::clone(entry), refusal),
         }
     }
 
     /// `None` when the caller cancelled before it was this call's turn.
-    async fn awaited(&self, entry: &Entry<Runner>, pending: Pending<Result<Answer, ErasedRefusal>>) -> Option<Ran> {
+    async fn awaited(&self, entry: &Entry<Runner>, pending: Pending<Ran>) -> Option<Ran> {
         let tool = entry.definition();
-        let expected = |body| Err(ErasedRefusal::Expected(Box::new(body)));
+        let expected = |body| Err(ErasedRefusal::Expected(Box::new(body)).into());
         let output = match pending.report().await.ended {
             Ended::Cancelled => return None,
             Ended::Refused(busy) => return Some(expected(no_turn(tool, busy))),
@@ -248,17 +398,17 @@ impl Session {
                 self.watch(Arc::clone(tool), late);
                 return Some(expected(timed_out(tool)));
             }
-            Ended::Panicked(panic) => Err(ErasedRefusal::Tool(panicked(tool, panic).into())),
+            Ended::Panicked(panic) => Err(ErasedRefusal::Tool(panicked(tool, panic).into()).into()),
         };
-        Some(output.and_then(|answer| finished(entry, answer)))
+        Some(output.and_then(|answer| finished(entry, answer).map_err(Stop::from)))
     }
 
     /// Lets an internal error be known that comes when the caller has its answer, `tool_timeout`, already.
-    fn watch(&self, tool: Arc<Definition>, late: Late<Result<Answer, ErasedRefusal>>) {
+    fn watch(&self, tool: Arc<Definition>, late: Late<Ran>) {
         let session = self.clone();
         tokio::spawn(async move {
             let error = match late.answer().await {
-                Ok(Err(ErasedRefusal::Tool(ToolError::Internal(error)))) => error,
+                Ok(Err(Stop::Refused(ErasedRefusal::Tool(ToolError::Internal(error))))) => error,
                 Err(panic) => panicked(&tool, panic),
                 Ok(_) => return,
             };
@@ -266,9 +416,41 @@ impl Session {
         });
     }
 
+    /// The hooks that hear of the end of a call that ran.
+    async fn heard(&self, track: &Track, mut outcome: CallOutcome) -> CallOutcome {
+        let Some(judged) = track.judged.get().filter(|_| !self.hooks().is_empty()) else {
+            return outcome;
+        };
+        if !track.ran.load(Ordering::Acquire) {
+            return outcome;
+        }
+        for hook in self.hooks() {
+            let call = self.hook_call(judged, &track.tool_use_id);
+            if let After::Withhold(why) = hook.after(call, &outcome).await {
+                outcome = CallOutcome::Expected(FailureBody {
+                    ok: false,
+                    code: "answer_withheld".to_owned(),
+                    reason: format!(
+                        "the call was made, and the hook `{}` holds its answer back: {why}",
+                        hook.name()
+                    ),
+                    hint: Some("What the call did stays done: don't repeat it.".to_owned()),
+                    details: None,
+                });
+            }
+        }
+        outcome
+    }
+
     /// Input that is built and typed, and what its handler gets. Nothing has happened yet.
-    fn prepare(&self, entry: &Entry<Runner>, mut request: CallRequest) -> Result<(Facts, Call), ErasedRefusal> {
+    fn prepare(&self, entry: &Arc<Entry<Runner>>, mut request: CallRequest) -> Result<(Facts, Call), ErasedRefusal> {
         let arguments = std::mem::take(&mut request.arguments);
+        let approver = request.approver.take();
+        let track = Arc::new(Track {
+            tool_use_id: request.tool_use_id.clone(),
+            judged: OnceLock::new(),
+            ran: AtomicBool::new(false),
+        });
         let invocation = build(entry, arguments)?;
         let mut facts = Facts::from(&**entry.definition());
         facts.paths = self.real_paths(&invocation);
@@ -295,8 +477,16 @@ impl Session {
                 },
             },
         };
-        let replay = facts.replay;
-        Ok((facts, Call { body, replay }))
+        let call = Call {
+            session: self.clone(),
+            entry: Arc::clone(entry),
+            track,
+            invocation: Some(invocation),
+            approver,
+            body,
+            replay: facts.replay,
+        };
+        Ok((facts, call))
     }
 
     /// The files that a call acts on, as the locks know them. No link below a project is followed, so that its real path
@@ -341,11 +531,19 @@ impl Session {
         Ok(match result {
             Ok(Answer::Json(value)) => CallOutcome::Success(value),
             Ok(Answer::Passed(answer)) => CallOutcome::Passed(answer),
-            Err(ErasedRefusal::Expected(body)) => CallOutcome::Expected(*body),
-            Err(ErasedRefusal::Common(failure)) if tool.common_failures.iter().any(|code| *code == failure.code()) => {
+            Err(Stop::Asks(ask)) => CallOutcome::NeedsApproval(ask),
+            Err(Stop::Refused(refusal)) => return self.refused(tool, refusal),
+        })
+    }
+
+    /// What the caller is told of a refusal; an error when it is internal and others must be told as well.
+    fn refused(&self, tool: &Definition, refusal: ErasedRefusal) -> Result<CallOutcome, InternalError> {
+        Ok(match refusal {
+            ErasedRefusal::Expected(body) => CallOutcome::Expected(*body),
+            ErasedRefusal::Common(failure) if tool.common_failures.iter().any(|code| *code == failure.code()) => {
                 CallOutcome::Expected(FailureBody::new(&failure, None))
             }
-            Err(ErasedRefusal::Common(failure)) => {
+            ErasedRefusal::Common(failure) => {
                 let (code, details) = (failure.code(), failure.details().unwrap_or_default());
                 let message = format!(
                     "`{code}` is not among the common_failures of {}: {details}",
@@ -353,14 +551,14 @@ impl Session {
                 );
                 return Err(InternalError::bare(message));
             }
-            Err(ErasedRefusal::Tool(ToolError::Validation(mut error))) => {
+            ErasedRefusal::Tool(ToolError::Validation(mut error)) => {
                 // What a handler refuses beyond the schema comes without one.
                 if error.example.is_none() {
                     error.example = tool.examples.first().map(|example| example.input.clone().into_owned());
                 }
                 CallOutcome::Invalid(error)
             }
-            Err(ErasedRefusal::Tool(error @ ToolError::Sandbox { .. })) => {
+            ErasedRefusal::Tool(error @ ToolError::Sandbox { .. }) => {
                 let message = error.to_string();
                 let ToolError::Sandbox {
                     cause, ground, access, ..
@@ -377,8 +575,8 @@ impl Session {
                     hint: (!hint.is_empty()).then_some(hint),
                 }
             }
-            Err(ErasedRefusal::Tool(ToolError::Cancelled)) => CallOutcome::Cancelled,
-            Err(ErasedRefusal::Tool(ToolError::Internal(error))) => return Err(error),
+            ErasedRefusal::Tool(ToolError::Cancelled) => CallOutcome::Cancelled,
+            ErasedRefusal::Tool(ToolError::Internal(error)) => return Err(error),
         })
     }
 
@@ -433,11 +631,12 @@ impl Session {
 
 impl ToolService for Session {
     fn tools(&self, listing: Listing) -> Vec<Arc<Definition>> {
-        let tools = self.inner.catalogue.snapshot();
+        let (tools, phase) = (self.inner.catalogue.snapshot(), self.phase());
+        let listed = |entry: &&Arc<Entry<Runner>>| self.inner.lists.left_out(entry.definition()).is_none();
         let definition = |entry: &Arc<Entry<Runner>>| Arc::clone(entry.definition());
         match listing {
-            Listing::Shown => tools.declarations(self.phase()).map(definition).collect(),
-            Listing::Every => tools.all().map(definition).collect(),
+            Listing::Shown => tools.declarations(phase).filter(listed).map(definition).collect(),
+            Listing::Every => tools.permitted(phase).filter(listed).map(definition).collect(),
         }
     }
 
@@ -459,22 +658,62 @@ impl ToolService for Session {
 }
 
 /// How the way of a call ended.
-type Ran = Result<Answer, ErasedRefusal>;
+type Ran = Result<Answer, Stop>;
+
+/// Why a call gave no answer.
+enum Stop {
+    /// It was refused, or failed.
+    Refused(ErasedRefusal),
+    /// A person must say yes first, and the caller is to ask.
+    Asks(Box<Ask>),
+}
+
+impl From<ErasedRefusal> for Stop {
+    fn from(refusal: ErasedRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
 
 /// What became of a call so far.
 enum Begun {
     /// It waits for its turn, or runs.
-    Waits(Arc<Entry<Runner>>, Pending<Ran>),
+    Waits(Arc<Entry<Runner>>, Arc<Track>, Pending<Ran>),
     /// Its input was refused, or nothing could be made ready for it.
     Refused(Arc<Entry<Runner>>, ErasedRefusal),
     /// That was all.
     Over(CallOutcome),
 }
 
+/// What is known of a call while it is on its way and when it has ended.
+struct Track {
+    tool_use_id: String,
+    /// How it was judged, once it was.
+    judged: OnceLock<Judged>,
+    /// Whether it was let through.
+    ran: AtomicBool,
+}
+
 /// The work of a call.
 struct Call {
+    session: Session,
+    entry: Arc<Entry<Runner>>,
+    track: Arc<Track>,
+    /// Nothing once it was judged.
+    invocation: Option<Invocation>,
+    approver: Option<Arc<dyn Approver>>,
     body: Body,
     replay: Replay,
+}
+
+impl Call {
+    /// The input is another than the one that the call was made ready for.
+    fn change(&mut self, invocation: &Invocation) -> Result<(), ErasedRefusal> {
+        match &mut self.body {
+            Body::Handler { context, input } => *input = Some(typed(context.tool(), invocation)?),
+            Body::Service { call, .. } => call.input = invocation.input().clone(),
+        }
+        Ok(())
+    }
 }
 
 enum Body {
@@ -494,6 +733,25 @@ enum Body {
 impl Work for Call {
     type Answer = Ran;
 
+    async fn prepare(&mut self, facts: &mut Facts) -> Result<(), Ran> {
+        let Some(invocation) = self.invocation.take() else {
+            return Ok(());
+        };
+        let judged = self
+            .session
+            .judge(&self.entry, invocation, &self.track.tool_use_id)
+            .await;
+        let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
+        if judged.changed && result.is_ok() {
+            facts.paths = self.session.real_paths(&judged.invocation);
+            result = self.change(&judged.invocation).map_err(Stop::from);
+        }
+        self.track.ran.store(result.is_ok(), Ordering::Release);
+        // It is prepared once.
+        let _ = self.track.judged.set(judged);
+        result.map_err(Err)
+    }
+
     async fn run(&mut self, _attempt: Try) -> Self::Answer {
         match &mut self.body {
             Body::Handler { context, input } => {
@@ -502,20 +760,24 @@ impl Work for Call {
                     Replay::Never => input.take(),
                 };
                 match input {
-                    Some(input) => dispatch(context, input).await.map(Answer::Json),
+                    Some(input) => dispatch(context, input).await.map(Answer::Json).map_err(Stop::from),
                     None => Err(ErasedRefusal::Tool(
                         InternalError::bare("a call that may not be repeated was tried twice").into(),
-                    )),
+                    )
+                    .into()),
                 }
             }
-            Body::Service { runner, call } => runner.run(call.clone()).await.map_err(Into::into),
+            Body::Service { runner, call } => {
+                let answer = runner.run(call.clone()).await;
+                answer.map_err(|error| ErasedRefusal::from(error).into())
+            }
         }
     }
 
     fn judge(&self, answer: &Self::Answer) -> Verdict {
         match answer {
             Ok(_) => Verdict::Success,
-            Err(ErasedRefusal::Tool(ToolError::Internal(error))) => {
+            Err(Stop::Refused(ErasedRefusal::Tool(ToolError::Internal(error)))) => {
                 Transient::cause_of(error).map_or(Verdict::Failure, Verdict::Transient)
             }
             Err(_) => Verdict::Failure,
@@ -549,7 +811,7 @@ fn typed(tool: &'static Tool, invocation: &Invocation) -> Result<AnyInput, Erase
 }
 
 /// A runner's output as the result of the call, checked against the published schema.
-fn finished(entry: &Entry<Runner>, answer: Answer) -> Ran {
+fn finished(entry: &Entry<Runner>, answer: Answer) -> Result<Answer, ErasedRefusal> {
     let tool = entry.definition();
     let output = match answer {
         // A server's answer is its own; who offers a schema for it says nothing that we promised.
@@ -575,6 +837,21 @@ fn finished(entry: &Entry<Runner>, answer: Answer) -> Ran {
         return Err(ErasedRefusal::Tool(InternalError::bare(message).into()));
     }
     Ok(Answer::Json(result))
+}
+
+/// The tools that run without being asked for: those of the template, and the registry's own.
+fn granted_names(agent: &'static Agent) -> impl Iterator<Item = &'static str> {
+    tools_of(agent).into_iter().map(|tool| tool.name)
+}
+
+fn closed() -> FailureBody {
+    FailureBody {
+        ok: false,
+        code: "session_closed".to_owned(),
+        reason: "this session was closed; nothing was done".to_owned(),
+        hint: Some("Open a new session.".to_owned()),
+        details: None,
+    }
 }
 
 fn panicked(tool: &Definition, error: Panic) -> InternalError {

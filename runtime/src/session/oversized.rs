@@ -28,7 +28,7 @@ impl Session {
     /// The answer as the caller gets it: itself, unless it is too large.
     pub(super) async fn within_budget(&self, entry: &Entry<Runner>, ran: Ran) -> Ran {
         let budget = Budget::default();
-        let Ok(answer) = ran else { return ran };
+        let answer = ran?;
         let length = match &answer {
             Answer::Json(value) => oversized::characters(value),
             Answer::Passed(passed) => characters(passed),
@@ -42,10 +42,11 @@ impl Session {
         let cut = match answer {
             // What is no object was never promised to be one: it is shown as a text.
             Answer::Json(value) if value.is_object() => oversized::cut(&value, &kept, budget, fits).map(Answer::Json),
+            Answer::Json(Value::String(text)) => passed(text_only(&text), &kept, budget, fits),
             Answer::Json(value) => passed(text_only(&value.to_string()), &kept, budget, fits),
             Answer::Passed(answer) => passed(answer, &kept, budget, fits),
         };
-        cut.ok_or_else(|| ErasedRefusal::Expected(Box::new(too_large(entry.name(), length, budget, kept))))
+        cut.ok_or_else(|| ErasedRefusal::Expected(Box::new(too_large(entry.name(), length, budget, kept))).into())
     }
 
     /// Keeps the whole; gives what names it to a model.
@@ -113,6 +114,7 @@ fn too_large(tool: &str, length: usize, budget: Budget, kept: Value) -> FailureB
 fn whole(answer: &Answer) -> (Vec<u8>, &'static str) {
     const JSON: &str = "application/json";
     match answer {
+        Answer::Json(Value::String(text)) => (text.as_bytes().to_vec(), "text/plain"),
         Answer::Json(value) => (oversized::content(value), JSON),
         Answer::Passed(passed) => match (&passed.content[..], &passed.structured_content) {
             ([only], None) if text_of(only).is_some() => {

@@ -112,7 +112,7 @@ pub struct EndedCall {
     pub input: Excerpt,
     /// The input as built.
     pub built: Option<Excerpt>,
-    /// What was decided about it.
+    /// What was decided about it, and by which rule: an object, in whose texts secrets are looked for, too.
     pub decision: Option<Value>,
     /// How it ended.
     pub outcome: Outcome,
@@ -168,7 +168,10 @@ impl AuditLog {
             alias: call.alias,
             input,
             built: built.map(|built| built.redacted()),
-            decision: call.decision,
+            decision: call.decision.map(|decision| match decision {
+                Value::Object(decision) => Excerpt::of(&decision).redacted(),
+                plain => plain,
+            }),
             outcome: Outcome { reason, ..call.outcome },
             ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
         };

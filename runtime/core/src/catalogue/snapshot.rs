@@ -206,6 +206,11 @@ impl<R> Snapshot<R> {
         })
     }
 
+    /// The tools that the phase permits, shown or not, by name.
+    pub fn permitted(&self, phase: Phase) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.all().filter(move |entry| is_permitted(entry.definition(), phase))
+    }
+
     /// The tools that are permitted and not shown, as a text for the model; empty when there are none. The same tools give
     /// the same bytes.
     pub fn deferred_listing(&self, phase: Phase) -> String {
