@@ -38,6 +38,7 @@
 //! Leaves out what needs no generated code: that is `devloop-core`. It, the contract and the generated types are here as
 //! [`core`], [`contract`] and [`generated`], so that a host needs no other dependency for them.
 
+pub mod artifacts;
 pub mod call;
 #[cfg(feature = "cli")]
 pub mod cli;
