@@ -38,6 +38,7 @@
 //! Leaves out what needs no generated code: that is `devloop-core`. It, the contract and the generated types are here as
 //! [`core`], [`contract`] and [`generated`], so that a host needs no other dependency for them.
 
+pub mod artifacts;
 pub mod call;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -50,6 +51,7 @@ pub mod hooks;
 pub mod identity;
 pub mod ids;
 mod json;
+mod lines;
 pub mod mcp;
 mod patient;
 pub mod project;
@@ -58,6 +60,7 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod todo;
+pub mod upstream;
 
 pub use devloop_contract as contract;
 pub use devloop_core as core;

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use devloop_contract::ExpectedFailure;
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_core::catalogue::Entry;
 use devloop_core::permission::{Call, Decision, Rule, Verdict};
@@ -116,7 +117,10 @@ impl Session {
             }
             Approval::Later => Err(Stop::Asks(Box::new(ask))),
             Approval::Denied { reason } => {
-                let said = reason.map_or_else(|| "a person said no".to_owned(), |why| format!("a person said no: {why}"));
+                let said = reason.map_or_else(
+                    || "a person said no".to_owned(),
+                    |why| format!("a person said no: {why}"),
+                );
                 Err(denied(decision, Some(&said)))
             }
             Approval::Nobody { reason } => Err(denied(decision, Some(&reason))),

@@ -115,7 +115,8 @@ impl Session {
     fn touches(&self, invocation: &Invocation) -> Option<Touches> {
         let tool = invocation.built_in()?;
         let (agent, identity) = (self.inner.agent, &self.inner.identity);
-        let shown = |text: &str| bound(text, agent, identity).map_or_else(|_| text.to_owned(), |found| found.to_string());
+        let shown =
+            |text: &str| bound(text, agent, identity).map_or_else(|_| text.to_owned(), |found| found.to_string());
         let sandbox = sandbox_for(&self.inner.project, identity, agent, tool).ok();
         let via = agent.sandbox.write_via.iter().filter(|via| via.tool == tool.name);
         let write_allow = agent.sandbox.write_allow.iter().chain(via.flat_map(|via| via.paths));
@@ -124,7 +125,8 @@ impl Session {
         let may_write = |path: &String| {
             let path = devloop_core::sandbox::RelPath::parse(path).ok();
             let sandbox = sandbox.as_ref();
-            path.zip(sandbox).is_some_and(|(path, sandbox)| sandbox.check_write(&path).is_ok())
+            path.zip(sandbox)
+                .is_some_and(|(path, sandbox)| sandbox.check_write(&path).is_ok())
         };
         Some(Touches {
             reads: tool.effects.reads.iter().map(|text| shown(text)).collect(),

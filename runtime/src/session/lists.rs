@@ -25,7 +25,11 @@ impl Lists {
         let call = Call::new(tool, &Value::Null, &[]);
         let reason = if let Some(rule) = self.without.iter().find(|rule| rule.tightens(&call)) {
             format!("this session is without `{rule}`")
-        } else if self.only.as_ref().is_some_and(|only| !only.iter().any(|rule| rule.loosens(&call))) {
+        } else if self
+            .only
+            .as_ref()
+            .is_some_and(|only| !only.iter().any(|rule| rule.loosens(&call)))
+        {
             "it is not among the tools of this session".to_owned()
         } else {
             return None;

@@ -6,8 +6,10 @@
 //! is the executor's.
 
 mod admission;
+mod audit;
 mod explain;
 mod lists;
+mod oversized;
 mod runner;
 mod sandbox;
 mod streaming;
@@ -45,6 +47,7 @@ pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
 
 use admission::Judged;
+use audit::Trail;
 pub use explain::Explanation;
 use lists::Lists;
 use sandbox::{bound, sandbox_for};
@@ -154,10 +157,10 @@ impl SessionBuilder {
             lists,
             mode,
             rules,
-            mut hooks,
+            hooks,
             approver,
         } = self;
-        let mut policy = project.config.policy();
+        let mut policy = Policy::default();
         policy.grant(agent.id, granted_names(agent));
         for (list, rule, origin) in rules {
             policy.add(list, rule, origin);
@@ -165,8 +168,6 @@ impl SessionBuilder {
         if let Some(mode) = mode {
             policy.set_mode(mode);
         }
-        let commands = project.config.hooks.iter();
-        hooks.extend(commands.map(|hook| Arc::new(hook.clone()) as Arc<dyn Hook>));
         let granted = tools_of(agent);
         let catalogue = tools.unwrap_or_else(empty_catalogue);
         catalogue.register_all(
@@ -318,20 +319,34 @@ impl Session {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn submit(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send + use<> {
+        let trail = self.trail(&request);
         let submitted = self.begin(request);
         let session = self.clone();
         async move {
-            let (entry, track, pending) = match submitted {
-                Begun::Waits(entry, track, pending) => (entry, track, pending),
-                Begun::Refused(entry, refusal) => return session.told(entry.definition(), Err(refusal.into())).await,
-                Begun::Over(outcome) => return outcome,
-            };
-            let Some(result) = session.awaited(&entry, pending).await else {
-                return CallOutcome::Cancelled;
-            };
-            let outcome = session.told(entry.definition(), result).await;
-            session.heard(&track, outcome).await
+            let mut trail = trail;
+            let outcome = session.ended(submitted, &mut trail).await;
+            trail.end(&outcome).await;
+            outcome
         }
+    }
+
+    /// Waits for the end of a call.
+    async fn ended(&self, submitted: Begun, trail: &mut Trail) -> CallOutcome {
+        let (entry, track, pending) = match submitted {
+            Begun::Waits(entry, track, pending) => (entry, track, pending),
+            Begun::Refused(entry, refusal) => {
+                trail.met(entry.definition(), None);
+                return self.told(entry.definition(), Err(refusal.into())).await;
+            }
+            Begun::Over(outcome) => return outcome,
+        };
+        trail.met(entry.definition(), Some(Arc::clone(&track)));
+        let Some(result) = self.awaited(&entry, pending).await else {
+            return CallOutcome::Cancelled;
+        };
+        let result = self.within_budget(&entry, result).await;
+        let outcome = self.told(entry.definition(), result).await;
+        self.heard(&track, outcome).await
     }
 
     /// Calls that come while a model still speaks.
@@ -415,7 +430,10 @@ impl Session {
                 outcome = CallOutcome::Expected(FailureBody {
                     ok: false,
                     code: "answer_withheld".to_owned(),
-                    reason: format!("the call was made, and the hook `{}` holds its answer back: {why}", hook.name()),
+                    reason: format!(
+                        "the call was made, and the hook `{}` holds its answer back: {why}",
+                        hook.name()
+                    ),
                     hint: Some("What the call did stays done: don't repeat it.".to_owned()),
                     details: None,
                 });
@@ -719,7 +737,10 @@ impl Work for Call {
         let Some(invocation) = self.invocation.take() else {
             return Ok(());
         };
-        let judged = self.session.judge(&self.entry, invocation, &self.track.tool_use_id).await;
+        let judged = self
+            .session
+            .judge(&self.entry, invocation, &self.track.tool_use_id)
+            .await;
         let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
         if judged.changed && result.is_ok() {
             facts.paths = self.session.real_paths(&judged.invocation);

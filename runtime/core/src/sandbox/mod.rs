@@ -20,7 +20,7 @@ use devloop_contract::glob::Pattern;
 pub use error::FsError;
 pub use path::{LONGEST_PATH, LONGEST_SEGMENT, PathProblem, RelPath};
 pub use project::{Durability, Entry, EntryKind, Metadata, ProjectDir, Resolution};
-pub(crate) use project::{append_whole, refuse_beyond_limit};
+pub(crate) use project::{TEMPORARY_PREFIX, append_whole, is_left_behind, refuse_beyond_limit};
 
 use crate::permission::sensitive::unreadable;
 
