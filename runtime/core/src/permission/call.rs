@@ -16,8 +16,8 @@ const OPERATORS: [char; 10] = [';', '&', '|', '\n', '\r', '`', '(', ')', '<', '>
 /// Fields of an untrusted tool whose texts are looked at as paths: those with one of these in their name.
 const PATHLIKE: [&str; 8] = ["path", "file", "dir", "folder", "source", "dest", "target", "uri"];
 
-/// How deep an untrusted tool's input is searched for paths.
-const DEEPEST: usize = 32;
+/// How deep an untrusted tool's input is searched for paths; JSON that comes as text is no deeper.
+const DEEPEST: usize = 128;
 
 /// A call that permission is asked for.
 #[derive(Clone, Debug)]
