@@ -100,7 +100,8 @@ pub const TEMPLATE: &str = "\
 # `bypass` (nothing is asked). A project's mode counts only when it is stricter than yours.
 # mode = \"default\"
 # Rules: `tool`, `tool(content)`, with `*` for anything: \"mcp__github__*\", \"Bash(git status*)\". A project's rules are
-# added to yours. What is denied never runs, in no mode; what is allowed runs; what is left to ask is asked each time.
+# added to yours. What is denied never runs, in no mode. Of the rest, what the mode lets run runs; then what is allowed;
+# what stands under `ask` is asked each time; what no rule speaks of is asked, and the answer may count for the session.
 # allow = []
 # ask = []
 # deny = []
