@@ -51,6 +51,7 @@ pub mod hooks;
 pub mod identity;
 pub mod ids;
 mod json;
+mod lines;
 pub mod mcp;
 mod patient;
 pub mod project;
@@ -59,6 +60,7 @@ pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod todo;
+pub mod upstream;
 
 pub use devloop_contract as contract;
 pub use devloop_core as core;

@@ -3,6 +3,7 @@
 //! Answers for pure functions from the generated tables to JSON. Leaves out tools: their forms are
 //! [`devloop_core::registry::projection`], which here only meets the types of the protocol library.
 
+use devloop_contract::agent::Hook;
 use devloop_contract::{Agent, InternalError, Tool};
 use devloop_core::registry::{Definition, projection};
 use serde_json::{Map, Value, json};
@@ -57,6 +58,22 @@ pub fn agent(agent: &Agent) -> Value {
             "env": env,
             "site": sandbox.site,
         },
+        "policy": {
+            "mode": agent.policy.mode,
+            "allow": agent.policy.allow,
+            "ask": agent.policy.ask,
+            "deny": agent.policy.deny,
+            "hooks": agent.policy.hooks.iter().map(hook).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn hook(hook: &Hook) -> Value {
+    json!({
+        "event": hook.event,
+        "calls": hook.calls,
+        "command": hook.command,
+        "timeout_ms": u64::try_from(hook.timeout.as_millis()).unwrap_or(u64::MAX),
     })
 }
 

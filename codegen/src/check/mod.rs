@@ -11,6 +11,7 @@ mod forms;
 mod names;
 mod path_values;
 mod paths;
+mod permission;
 mod policy;
 mod references;
 mod schemas;
@@ -32,6 +33,7 @@ pub(crate) fn run(specs: &Specs, report: &mut Report) {
     references::check(specs, report);
     catalog::check(specs, report);
     paths::check(specs, report);
+    permission::check(specs, report);
     policy::check(specs, report);
     path_values::check(specs, report);
     examples::check(specs, &schemas, report);

@@ -9,6 +9,7 @@
 pub mod artifacts;
 pub mod audit;
 pub mod catalogue;
+pub mod connection;
 pub mod digest;
 pub mod events;
 pub mod execution;

@@ -22,7 +22,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use devloop_core::permission::{Call, Rule};
+use devloop_contract::agent;
+use devloop_core::permission::{Call, Rule, RuleError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -64,6 +65,19 @@ pub struct CommandHook {
 }
 
 impl CommandHook {
+    /// The hook of an agent's template.
+    ///
+    /// # Errors
+    /// Its rule cannot be read.
+    pub fn of_template(hook: &agent::Hook) -> Result<Self, RuleError> {
+        Ok(Self {
+            event: if hook.event == "post_tool_use" { Event::After } else { Event::Before },
+            calls: Rule::parse(hook.calls)?,
+            command: hook.command.iter().map(|part| (*part).to_owned()).collect(),
+            timeout: hook.timeout,
+        })
+    }
+
     fn means(&self, call: HookCall<'_>) -> bool {
         // The paths that the call says it acts on make no difference to a rule.
         self.calls.tightens(&Call::new(call.tool, call.input, &[]))

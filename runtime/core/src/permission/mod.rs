@@ -41,6 +41,7 @@ use std::fmt;
 
 use devloop_contract::tool::Kind;
 use serde::Serialize;
+use serde_json::Value;
 
 pub use call::Call;
 pub use decision::{Basis, Decision, Verdict};
@@ -50,7 +51,7 @@ pub use rule::{LONGEST_RULE, List, Origin, Rule, RuleError, Source};
 pub use sensitive::{Level, Sensitive, sensitive};
 pub use signature::{Signature, TemplateError, check as check_naming, rule_of};
 
-use crate::registry::Trust;
+use crate::registry::{Definition, Trust};
 
 /// How much runs without being asked for. From the strictest to the loosest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -195,6 +196,27 @@ impl Policy {
             List::Deny => &self.deny,
         };
         rules.all.iter().map(|(rule, origin)| (rule, origin))
+    }
+
+    /// Rules that mean no call of any of the tools, for a person to look at: a name that is written otherwise, a server
+    /// that is not there.
+    pub fn idle<'t>(
+        &self,
+        tools: impl IntoIterator<Item = &'t Definition>,
+    ) -> impl Iterator<Item = (List, &Rule, &Origin)> {
+        let calls: Vec<Call> = tools
+            .into_iter()
+            .map(|tool| Call::new(tool, &Value::Null, &[]))
+            .collect();
+        let lists = [List::Allow, List::Ask, List::Deny].into_iter();
+        let all = lists.flat_map(|list| self.rules(list).map(move |(rule, origin)| (list, rule, origin)));
+        all.filter(move |(list, rule, _)| {
+            let known = |call: &Call| match list {
+                List::Allow => rule.names_one_of(call.names()),
+                List::Ask | List::Deny => rule.names_one_of(call.names().chain(call.other_names())),
+            };
+            !calls.iter().any(known)
+        })
     }
 
     /// Decides about a call.

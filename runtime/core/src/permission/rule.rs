@@ -199,7 +199,7 @@ impl Rule {
     /// Whether it lets the call pass. A `*` in a content never covers a shell's operators in what a program-starting
     /// tool is asked for: `Bash(git *)` is no word about `git log; rm -r x`.
     pub fn loosens(&self, call: &Call) -> bool {
-        if !call.names().any(|name| self.is_named(name)) {
+        if !self.names_one_of(call.names()) {
             return false;
         }
         let Some(wild) = &self.content else { return true };
@@ -212,7 +212,7 @@ impl Rule {
     /// Whether it holds the call back. In doubt it does: it knows the tool by more names, it means each part of a command
     /// line, and a content that the tool does not tell.
     pub fn tightens(&self, call: &Call) -> bool {
-        if !call.names().chain(call.other_names()).any(|name| self.is_named(name)) {
+        if !self.names_one_of(call.names().chain(call.other_names())) {
             return false;
         }
         let Some(wild) = &self.content else { return true };
@@ -221,10 +221,11 @@ impl Rule {
         means(content) || call.parts().any(means)
     }
 
-    fn is_named(&self, name: &str) -> bool {
+    /// Whether its name is, or matches, one of these.
+    pub(super) fn names_one_of<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> bool {
         match &self.name {
-            Ok(literal) => literal == name,
-            Err(wild) => wild.matches(name),
+            Ok(literal) => names.any(|name| name == literal),
+            Err(wild) => names.any(|name| wild.matches(name)),
         }
     }
 }

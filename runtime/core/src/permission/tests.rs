@@ -564,6 +564,37 @@ fn a_decision_says_why_to_people_and_to_programs() {
 }
 
 #[test]
+fn rules_that_mean_no_tool_are_told() {
+    let tools = [own(Kind::Write), foreign("github", "create_issue", Kind::Execute)];
+    let mut policy = Policy::default();
+    for text in [
+        "Do(x*)",
+        "do_it",
+        "mcp__github",
+        "mcp__devloop__do_it",
+        "Bash(x)",
+        "mcp__git__*",
+    ] {
+        policy.add(List::Allow, rule(text), origin(Source::User));
+        policy.add(List::Deny, rule(text), origin(Source::User));
+    }
+    let idle: Vec<String> = policy
+        .idle(tools.iter().map(|tool| &**tool))
+        .map(|(list, rule, _)| format!("{} {rule}", list.as_str()))
+        .collect();
+    assert_eq!(
+        idle,
+        [
+            "allow mcp__devloop__do_it",
+            "allow Bash(x)",
+            "allow mcp__git__*",
+            "deny Bash(x)",
+            "deny mcp__git__*"
+        ]
+    );
+}
+
+#[test]
 fn modes_have_words_and_an_order() {
     for mode in Mode::ALL {
         assert_eq!(Mode::parse(mode.as_str()), Some(mode));

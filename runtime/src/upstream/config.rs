@@ -1,0 +1,630 @@
+//! Which servers there are: Claude Code's `mcpServers` JSON.
+//!
+//! Answers for reading it, for `${VAR}` and `${VAR:-otherwise}` in commands, arguments, environments, addresses and
+//! headers (the places and the two forms that <https://code.claude.com/docs/en/mcp> names), and for keeping out of texts
+//! what must not be told. Everything that is wrong is told at once; keys that nobody knows are warnings, as each client
+//! has some of its own. Leaves out connecting.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use devloop_core::secrets::find_secrets;
+use devloop_core::text::nearest;
+use serde_json::{Map, Value};
+
+use crate::json;
+
+/// The largest file that is read.
+const FILE_BYTES: u64 = 1 << 20;
+/// The longest name of a server.
+const NAME_CHARS: usize = 128;
+/// A shorter value is no secret, and hiding it would hide half of a text.
+const SECRET_CHARS: usize = 6;
+
+/// What a configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct McpConfig {
+    /// The servers by name.
+    pub servers: BTreeMap<String, ServerConfig>,
+    /// What was not understood and does no harm.
+    pub warnings: Vec<String>,
+}
+
+/// How one server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// By which way.
+    pub way: Way,
+    /// Values that are told to nobody.
+    hidden: Vec<Hidden>,
+}
+
+/// The way to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A program of this machine, over its standard input and output.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<Hidden>,
+        /// What is added to its environment.
+        env: BTreeMap<String, Hidden>,
+    },
+    /// An address of streamable HTTP.
+    Http {
+        /// The address.
+        url: Hidden,
+        /// Sent with every request.
+        headers: BTreeMap<String, Hidden>,
+    },
+    /// An address of the transport that streamable HTTP has replaced.
+    Sse,
+}
+
+impl Way {
+    /// `stdio`, `http` or `sse`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+            Self::Sse => "sse",
+        }
+    }
+}
+
+/// A text that may have a secret in it: it is shown to nobody by accident.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hidden(String);
+
+impl Hidden {
+    /// Hides a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+impl ServerConfig {
+    /// A program of this machine, for hosts that have no file.
+    pub fn stdio(command: impl Into<String>, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            way: Way::Stdio {
+                command: command.into(),
+                args: args.into_iter().map(Hidden::new).collect(),
+                env: BTreeMap::new(),
+            },
+            hidden: Vec::new(),
+        }
+    }
+
+    /// A text of the server or about it without what must not be told: values of headers, of variables whose name says
+    /// that they are secret, and whatever looks like a key.
+    pub fn redacted(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for hidden in &self.hidden {
+            if text.contains(&hidden.0) {
+                text = text.replace(&hidden.0, "[hidden]");
+            }
+        }
+        for secret in find_secrets(&text).into_iter().rev() {
+            text.replace_range(secret.range, "[hidden]");
+        }
+        text
+    }
+}
+
+/// Why a configuration can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Which file.
+    pub origin: String,
+    /// Each with its place. Never empty.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} can't be used", self.origin)?;
+        self.problems.iter().try_for_each(|problem| write!(f, "\n- {problem}"))
+    }
+}
+
+impl Error for ConfigError {}
+
+impl McpConfig {
+    /// Reads a file, with the variables of this process.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let origin = path.display().to_string();
+        let wrong = |problem: String| ConfigError {
+            origin: origin.clone(),
+            problems: vec![problem],
+        };
+        let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+        if size > FILE_BYTES {
+            return Err(wrong(format!("it has {size} bytes; at most {FILE_BYTES} are read")));
+        }
+        let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        Self::parse(&origin, &text, |name| std::env::var(name).ok())
+    }
+
+    /// Reads a text; `origin` is where it came from, `variable` gives the value of a variable.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(origin: &str, text: &[u8], variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let mut reading = Reading {
+            variable: &variable,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let servers = reading.file(text);
+        if reading.problems.is_empty() {
+            Ok(Self {
+                servers,
+                warnings: reading.warnings,
+            })
+        } else {
+            Err(ConfigError {
+                origin: origin.to_owned(),
+                problems: reading.problems,
+            })
+        }
+    }
+}
+
+struct Reading<'v> {
+    variable: &'v dyn Fn(&str) -> Option<String>,
+    problems: Vec<String>,
+    warnings: Vec<String>,
+}
+
+const STDIO_KEYS: [&str; 4] = ["type", "command", "args", "env"];
+const HTTP_KEYS: [&str; 3] = ["type", "url", "headers"];
+const TYPES: [&str; 4] = ["stdio", "http", "streamable-http", "sse"];
+
+impl Reading<'_> {
+    fn file(&mut self, text: &[u8]) -> BTreeMap<String, ServerConfig> {
+        // Some editors begin every file with a byte order mark.
+        let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);
+        let parsed = match json::parse(text) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.problems.push(format!("it is no JSON: {error}"));
+                return BTreeMap::new();
+            }
+        };
+        if let Some(duplicate) = parsed.duplicate {
+            self.problems.push(duplicate.to_string());
+        }
+        let Value::Object(root) = parsed.value else {
+            self.problems
+                .push(format!("it must be a JSON object, found {}", kind(&parsed.value)));
+            return BTreeMap::new();
+        };
+        for key in root.keys().filter(|key| *key != "mcpServers") {
+            self.unknown("", key, &["mcpServers"]);
+        }
+        let servers = match root.get("mcpServers") {
+            Some(Value::Object(servers)) => servers,
+            Some(other) => {
+                self.problems
+                    .push(format!("mcpServers: must be an object, found {}", kind(other)));
+                return BTreeMap::new();
+            }
+            None => {
+                self.problems
+                    .push("`mcpServers` is missing: an object with one entry for each server".to_owned());
+                return BTreeMap::new();
+            }
+        };
+        let mut read = BTreeMap::new();
+        for (name, server) in servers {
+            let place = format!("mcpServers.{}", name.escape_debug());
+            if name.is_empty() || name.chars().count() > NAME_CHARS || name.chars().any(char::is_control) {
+                self.problems.push(format!(
+                    "{place}: the name must have 1 to {NAME_CHARS} characters without control characters"
+                ));
+            }
+            match server {
+                Value::Object(server) => {
+                    if let Some(server) = self.server(&place, server) {
+                        read.insert(name.clone(), server);
+                    }
+                }
+                other => self
+                    .problems
+                    .push(format!("{place}: must be an object, found {}", kind(other))),
+            }
+        }
+        read
+    }
+
+    fn server(&mut self, place: &str, server: &Map<String, Value>) -> Option<ServerConfig> {
+        let named = match server.get("type") {
+            None => None,
+            Some(Value::String(name)) if TYPES.contains(&name.as_str()) => Some(name.as_str()),
+            Some(other) => {
+                self.problems.push(format!(
+                    "{place}.type: expected one of {}, found {}",
+                    TYPES.join(", "),
+                    shown(other)
+                ));
+                return None;
+            }
+        };
+        let mut hidden = Vec::new();
+        match (named, server.contains_key("command"), server.contains_key("url")) {
+            (Some("stdio"), _, _) | (None, true, false) => {
+                self.keys(place, server, &STDIO_KEYS);
+                let command = self.text(place, "command", server.get("command"), &mut hidden)?;
+                let args = self.texts(&format!("{place}.args"), server.get("args"), &mut hidden);
+                let env = self.table(&format!("{place}.env"), server.get("env"), is_telling, &mut hidden);
+                let fits = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+                if let Some(name) = env.keys().find(|name| !fits(name)) {
+                    self.problems
+                        .push(format!("{place}.env: {name:?} can't be the name of a variable"));
+                }
+                if command.reveal().is_empty() {
+                    self.problems.push(format!("{place}.command: must not be empty"));
+                }
+                let way = Way::Stdio {
+                    command: command.0,
+                    args,
+                    env,
+                };
+                Some(ServerConfig { way, hidden })
+            }
+            (Some("sse"), _, _) => Some(ServerConfig { way: Way::Sse, hidden }),
+            (Some(_), _, _) | (None, false, true) => {
+                self.keys(place, server, &HTTP_KEYS);
+                let url = self.text(place, "url", server.get("url"), &mut hidden)?;
+                let headers = self.table(
+                    &format!("{place}.headers"),
+                    server.get("headers"),
+                    |_| true,
+                    &mut hidden,
+                );
+                if !(url.0.starts_with("http://") || url.0.starts_with("https://")) {
+                    self.problems
+                        .push(format!("{place}.url: must begin with http:// or https://"));
+                }
+                let way = Way::Http { url, headers };
+                Some(ServerConfig { way, hidden })
+            }
+            (None, true, true) => {
+                self.problems.push(format!(
+                    "{place}: has both `command` and `url`; say which counts with `type`"
+                ));
+                None
+            }
+            (None, false, false) => {
+                self.problems
+                    .push(format!("{place}: needs `command` (a program) or `url` (an address)"));
+                None
+            }
+        }
+    }
+
+    fn keys(&mut self, place: &str, server: &Map<String, Value>, known: &[&str]) {
+        for key in server.keys().filter(|key| !known.contains(&key.as_str())) {
+            self.unknown(place, key, known);
+        }
+    }
+
+    fn unknown(&mut self, place: &str, key: &str, known: &[&str]) {
+        let dot = if place.is_empty() { "" } else { "." };
+        let mut warning = format!("{place}{dot}{}: unknown key, ignored", key.escape_debug());
+        if let Some(near) = nearest(key, known.iter().copied(), 1).first() {
+            warning = format!("{warning}; did you mean `{near}`?");
+        }
+        self.warnings.push(warning);
+    }
+
+    fn text(&mut self, place: &str, key: &str, value: Option<&Value>, hidden: &mut Vec<Hidden>) -> Option<Hidden> {
+        match value {
+            Some(Value::String(text)) => self.expanded(&format!("{place}.{key}"), text, hidden),
+            Some(other) => {
+                let found = kind(other);
+                self.problems
+                    .push(format!("{place}.{key}: must be a string, found {found}"));
+                None
+            }
+            None => {
+                self.problems.push(format!("{place}: `{key}` is missing"));
+                None
+            }
+        }
+    }
+
+    fn texts(&mut self, place: &str, value: Option<&Value>, hidden: &mut Vec<Hidden>) -> Vec<Hidden> {
+        let values = match value {
+            None => return Vec::new(),
+            Some(Value::Array(values)) => values,
+            Some(other) => {
+                let found = kind(other);
+                self.problems
+                    .push(format!("{place}: must be an array of strings, found {found}"));
+                return Vec::new();
+            }
+        };
+        let mut texts = Vec::new();
+        for (index, value) in values.iter().enumerate() {
+            let place = format!("{place}[{index}]");
+            match value {
+                Value::String(text) => texts.extend(self.expanded(&place, text, hidden)),
+                other => self
+                    .problems
+                    .push(format!("{place}: must be a string, found {}", kind(other))),
+            }
+        }
+        texts
+    }
+
+    fn table(
+        &mut self,
+        place: &str,
+        value: Option<&Value>,
+        hides: impl Fn(&str) -> bool,
+        hidden: &mut Vec<Hidden>,
+    ) -> BTreeMap<String, Hidden> {
+        let values = match value {
+            None => return BTreeMap::new(),
+            Some(Value::Object(values)) => values,
+            Some(other) => {
+                let found = kind(other);
+                self.problems
+                    .push(format!("{place}: must be an object with strings, found {found}"));
+                return BTreeMap::new();
+            }
+        };
+        let mut table = BTreeMap::new();
+        for (name, value) in values {
+            let place = format!("{place}.{}", name.escape_debug());
+            let Value::String(text) = value else {
+                self.problems
+                    .push(format!("{place}: must be a string, found {}", kind(value)));
+                continue;
+            };
+            if let Some(text) = self.expanded(&place, text, hidden) {
+                if hides(name) {
+                    hide(hidden, &text.0);
+                    // `Bearer …`: the word alone would be found in harmless places, the rest alone is the secret.
+                    if let Some((_, rest)) = text.0.split_once(' ') {
+                        hide(hidden, rest);
+                    }
+                }
+                table.insert(name.clone(), text);
+            }
+        }
+        table
+    }
+
+    /// `${VAR}` is replaced by its value, `${VAR:-otherwise}` by the other text when there is none; every other `$`
+    /// stands for itself.
+    fn expanded(&mut self, place: &str, text: &str, hidden: &mut Vec<Hidden>) -> Option<Hidden> {
+        let mut whole = String::with_capacity(text.len());
+        let mut rest = text;
+        let mut complete = true;
+        while let Some(start) = rest.find("${") {
+            whole.push_str(&rest[..start]);
+            let inside = &rest[start + 2..];
+            let Some(end) = inside.find('}') else {
+                self.problems.push(format!("{place}: `${{` has no `}}`"));
+                return None;
+            };
+            let (name, otherwise) = match inside[..end].split_once(":-") {
+                Some((name, otherwise)) => (name, Some(otherwise)),
+                None => (&inside[..end], None),
+            };
+            rest = &inside[end + 1..];
+            if !is_variable(name) {
+                self.problems.push(format!(
+                    "{place}: `{}` is no name of a variable; write ${{NAME}} or ${{NAME:-otherwise}}",
+                    name.escape_debug()
+                ));
+                complete = false;
+                continue;
+            }
+            match ((self.variable)(name), otherwise) {
+                (Some(value), _) => {
+                    if is_telling(name) {
+                        hide(hidden, &value);
+                    }
+                    whole.push_str(&value);
+                }
+                (None, Some(otherwise)) => whole.push_str(otherwise),
+                (None, None) => {
+                    self.problems.push(format!(
+                        "{place}: the variable {name} is not set; set it, or write ${{{name}:-otherwise}}"
+                    ));
+                    complete = false;
+                }
+            }
+        }
+        whole.push_str(rest);
+        if whole.contains('\0') {
+            self.problems.push(format!("{place}: must not have a NUL character"));
+            return None;
+        }
+        complete.then_some(Hidden(whole))
+    }
+}
+
+fn hide(hidden: &mut Vec<Hidden>, value: &str) {
+    let value = value.trim();
+    if value.chars().count() >= SECRET_CHARS && !hidden.iter().any(|known| known.0 == value) {
+        hidden.push(Hidden(value.to_owned()));
+        // The longest first: one secret may be a part of another.
+        hidden.sort_by_key(|known| std::cmp::Reverse(known.0.len()));
+    }
+}
+
+/// Whether a name says that its value must not be told.
+fn is_telling(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CRED", "COOKIE", "DSN"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
+        other => kind(other).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<McpConfig, ConfigError> {
+        McpConfig::parse("mcp.json", text.as_bytes(), |name| match name {
+            "HOME" => Some("/home/one".to_owned()),
+            "API_TOKEN" => Some("abcdef-123".to_owned()),
+            "EMPTY" => Some(String::new()),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn both_ways_with_variables() {
+        let config = parse(
+            r#"{"mcpServers": {
+                "fs": {"command": "${HOME}/fs", "args": ["${NONE:-/tmp}", "$HOME", "a${EMPTY}b"], "env": {"API_KEY": "k${API_TOKEN}"}},
+                "web": {"type": "http", "url": "https://${HOST:-example.com}/mcp", "headers": {"Authorization": "Bearer ${API_TOKEN}"}},
+                "old": {"type": "sse", "url": "https://example.com/sse"}
+            }}"#,
+        )
+        .expect("it fits");
+        let Way::Stdio { command, args, env } = &config.servers["fs"].way else {
+            panic!()
+        };
+        assert_eq!(command, "/home/one/fs");
+        let args: Vec<_> = args.iter().map(Hidden::reveal).collect();
+        assert_eq!(args, ["/tmp", "$HOME", "ab"]);
+        assert_eq!(env["API_KEY"].reveal(), "kabcdef-123");
+        let Way::Http { url, headers } = &config.servers["web"].way else {
+            panic!()
+        };
+        assert_eq!(url.reveal(), "https://example.com/mcp");
+        assert_eq!(headers["Authorization"].reveal(), "Bearer abcdef-123");
+        assert_eq!(config.servers["old"].way, Way::Sse);
+        assert_eq!(config.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once_with_its_place() {
+        let error = parse(
+            r#"{"mcpServers": {
+                "a": {"command": "x", "args": ["${UNSET}", 3], "env": {"B": "${1X}", "C": "${"}},
+                "b": {"type": "pipe"},
+                "c": {},
+                "d": {"command": "x", "url": "https://x"},
+                "e": {"url": "ftp://x"},
+                "f": [],
+                "g": {"type": "http", "url": 1}
+            }}"#,
+        )
+        .expect_err("it does not fit");
+        assert_eq!(
+            error.problems,
+            [
+                "mcpServers.a.args[0]: the variable UNSET is not set; set it, or write ${UNSET:-otherwise}",
+                "mcpServers.a.args[1]: must be a string, found a number",
+                "mcpServers.a.env.B: `1X` is no name of a variable; write ${NAME} or ${NAME:-otherwise}",
+                "mcpServers.a.env.C: `${` has no `}`",
+                "mcpServers.b.type: expected one of stdio, http, streamable-http, sse, found \"pipe\"",
+                "mcpServers.c: needs `command` (a program) or `url` (an address)",
+                "mcpServers.d: has both `command` and `url`; say which counts with `type`",
+                "mcpServers.e.url: must begin with http:// or https://",
+                "mcpServers.f: must be an object, found an array",
+                "mcpServers.g.url: must be a string, found a number",
+            ]
+        );
+        assert!(error.to_string().starts_with("mcp.json can't be used\n- mcpServers.a"));
+    }
+
+    #[test]
+    fn what_is_no_configuration_says_so() {
+        let problem = |text| parse(text).expect_err("it does not fit").problems.join("|");
+        assert!(problem("{").starts_with("it is no JSON"));
+        assert_eq!(problem("[]"), "it must be a JSON object, found an array");
+        assert_eq!(
+            problem(r#"{"mcpServers": 1}"#),
+            "mcpServers: must be an object, found a number"
+        );
+        assert!(problem("{}").starts_with("`mcpServers` is missing"));
+        let twice = r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#;
+        assert!(
+            problem(twice).starts_with("duplicate key \"a\" in mcpServers"),
+            "{}",
+            problem(twice)
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_warnings() {
+        let config = parse(r#"{"inputs": [], "mcpServers": {"a": {"command": "x", "arg": [], "cwd": "/"}}}"#);
+        assert_eq!(
+            config.expect("it fits").warnings,
+            [
+                "inputs: unknown key, ignored",
+                "mcpServers.a.arg: unknown key, ignored; did you mean `args`?",
+                "mcpServers.a.cwd: unknown key, ignored",
+            ]
+        );
+    }
+
+    #[test]
+    fn secrets_are_shown_nowhere() {
+        let config = parse(
+            r#"{"mcpServers": {
+                "a": {"command": "x", "args": ["--token=${API_TOKEN}"], "env": {"DB_PASSWORD": "hunter2hunter2", "MODE": "production"}},
+                "b": {"url": "https://x/${API_TOKEN}", "headers": {"X-Any": "Bearer opaque-value"}}
+            }}"#,
+        )
+        .expect("it fits");
+        let debug = format!("{config:?}");
+        for secret in ["abcdef-123", "hunter2hunter2", "opaque-value"] {
+            assert!(!debug.contains(secret), "{debug}");
+        }
+        let said = config.servers["a"].redacted("production: abcdef-123 and hunter2hunter2 failed");
+        assert_eq!(said, "production: [hidden] and [hidden] failed");
+        let said = config.servers["b"].redacted("GET https://x/abcdef-123: opaque-value refused");
+        assert_eq!(said, "GET https://x/[hidden]: [hidden] refused");
+    }
+}

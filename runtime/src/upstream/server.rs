@@ -1,0 +1,589 @@
+//! One server: its connection, kept up.
+//!
+//! Answers for carrying out what [`Connection`] commands, one task for each attempt and one for the whole. Leaves out
+//! when what is done: that is the state machine; and requests: that is `request`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use devloop_core::catalogue::{ConnectionChange, ConnectionState, ContentList, Instructions, Notice};
+use devloop_core::connection::{Command, Connection, Epoch, Hope, Listing};
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ClientRequest, Extensions, Implementation, PingRequest, PingRequestMethod,
+    ProtocolVersion, ServerPeerInfo, SubscriptionFilter,
+};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle};
+use rmcp::transport::IntoTransport;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::board::Board;
+use super::child::{self, Program};
+use super::config::{ServerConfig, Way};
+use super::list::{self, Fetched};
+use super::wire::Pipes;
+use super::{Options, Sink, text};
+
+/// The longest reason that is told.
+const REASON_CHARS: usize = 600;
+
+/// The protocol library may take so long to let go of a connection.
+const LETTING_GO: Duration = Duration::from_secs(1);
+
+/// After the end of a program, what it wrote may take so long to come to the end of the pipe.
+const LAST_BYTES: Duration = Duration::from_millis(50);
+
+/// A server and what is known of it.
+pub(super) struct Server {
+    pub(super) name: Arc<str>,
+    pub(super) config: ServerConfig,
+    pub(super) options: Options,
+    sink: Arc<dyn Sink>,
+    began: Instant,
+    known: watch::Sender<Known>,
+    events: mpsc::UnboundedSender<Event>,
+    wanted: Notify,
+    closing: CancellationToken,
+}
+
+/// How a server stands.
+#[derive(Clone)]
+pub(super) struct Known {
+    pub(super) state: ConnectionState,
+    pub(super) live: Option<Arc<Live>>,
+    /// Its tools were taken or refused, or it was given up.
+    pub(super) settled: bool,
+    /// The last attempt that has ended, and why.
+    pub(super) ended: Option<(Epoch, String)>,
+    pub(super) tools: usize,
+    pub(super) quarantined: usize,
+    pub(super) refused: Option<String>,
+}
+
+/// A connection that is up.
+pub(super) struct Live {
+    pub(super) epoch: Epoch,
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) board: Arc<Board>,
+    pub(super) info: Option<Arc<ServerPeerInfo>>,
+}
+
+impl Live {
+    /// Whether the server has a handshake and all that came with it, pings included.
+    fn has_handshake(&self) -> bool {
+        self.info
+            .as_ref()
+            .is_none_or(|info| info.protocol_version.has_initialize())
+    }
+}
+
+pub(super) enum Event {
+    Connected(Arc<Live>),
+    Ended(Epoch, String, Hope),
+    Listed(Epoch, Fetched),
+    Heard(Epoch),
+    CallBegun,
+    CallEnded,
+}
+
+/// Counts a call for as long as it lives.
+pub(super) struct Counted(mpsc::UnboundedSender<Event>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // The server may have been closed.
+        let _ = self.0.send(Event::CallEnded);
+    }
+}
+
+impl Server {
+    /// Begins to connect. The task that is returned ends when the server was closed.
+    pub(super) fn start(
+        name: String,
+        config: ServerConfig,
+        options: Options,
+        sink: Arc<dyn Sink>,
+        seed: u64,
+    ) -> (Arc<Self>, JoinHandle<()>) {
+        let (events, received) = mpsc::unbounded_channel();
+        let known = Known {
+            state: ConnectionState::Connecting,
+            live: None,
+            settled: false,
+            ended: None,
+            tools: 0,
+            quarantined: 0,
+            refused: None,
+        };
+        let connection = Connection::new(options.rules.clone(), seed);
+        let server = Arc::new(Self {
+            name: name.into(),
+            config,
+            options,
+            sink,
+            began: Instant::now(),
+            known: watch::Sender::new(known),
+            events,
+            wanted: Notify::new(),
+            closing: CancellationToken::new(),
+        });
+        let task = tokio::spawn(Driver::new(Arc::clone(&server), connection).run(received));
+        (server, task)
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Known> {
+        self.known.subscribe()
+    }
+
+    /// Somebody waits for the connection.
+    pub(super) fn want(&self) {
+        self.wanted.notify_one();
+    }
+
+    pub(super) fn count_call(&self) -> Counted {
+        let _ = self.events.send(Event::CallBegun);
+        Counted(self.events.clone())
+    }
+
+    /// Begins to close it for good.
+    pub(super) fn close(&self) {
+        self.closing.cancel();
+    }
+
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn tell(&self, event: Event) {
+        // The driver may have ended.
+        let _ = self.events.send(event);
+    }
+
+    /// A connection is no longer of use, whatever is still to be done about it.
+    fn fades(&self, epoch: Epoch) {
+        self.known.send_if_modified(|known| {
+            let fades = known.live.as_ref().is_some_and(|live| live.epoch == epoch);
+            if fades {
+                known.live = None;
+            }
+            fades
+        });
+    }
+}
+
+/// Carries out the commands of the state machine.
+struct Driver {
+    server: Arc<Server>,
+    connection: Connection,
+    /// The running attempt.
+    attempt: Option<(CancellationToken, JoinHandle<()>)>,
+    board: Option<Arc<Board>>,
+    had_instructions: bool,
+    had_connection: bool,
+}
+
+impl Driver {
+    fn new(server: Arc<Server>, connection: Connection) -> Self {
+        Self {
+            server,
+            connection,
+            attempt: None,
+            board: None,
+            had_instructions: false,
+            had_connection: false,
+        }
+    }
+
+    async fn run(mut self, mut received: mpsc::UnboundedReceiver<Event>) {
+        let server = Arc::clone(&self.server);
+        let mut commands = Vec::new();
+        let mut closed = false;
+        self.connection.start(server.now(), &mut commands);
+        loop {
+            for command in commands.drain(..) {
+                self.carry_out(command);
+            }
+            if closed {
+                break;
+            }
+            let deadline = self.connection.deadline().map(|deadline| server.began + deadline);
+            let board = self.board.clone();
+            tokio::select! {
+                biased;
+                () = server.closing.cancelled() => {
+                    closed = true;
+                    self.connection.close(&mut commands);
+                }
+                event = received.recv() => {
+                    if let Some(event) = event {
+                        self.take(event, &mut commands);
+                    }
+                }
+                () = changed(board.as_deref()) => {
+                    self.connection.list_changed(self.connection.epoch(), server.now());
+                }
+                () = server.wanted.notified() => self.connection.wanted(server.now(), &mut commands),
+                () = sleep_until(deadline.unwrap_or(server.began).into()), if deadline.is_some() => {}
+            }
+            if let Some(board) = &self.board {
+                let heard = Duration::from_millis(board.last_heard());
+                self.connection.heard(self.connection.epoch(), heard);
+            }
+            self.connection.tick(server.now(), &mut commands);
+        }
+        if let Some((_, attempt)) = self.attempt.take() {
+            let _ = attempt.await;
+        }
+        let sink = Arc::clone(&server.sink);
+        let name = Arc::clone(&server.name);
+        let _ = spawn_blocking(move || sink.gone(&name)).await;
+    }
+
+    fn take(&mut self, event: Event, commands: &mut Vec<Command>) {
+        let now = self.server.now();
+        match event {
+            Event::Connected(live) => {
+                if live.epoch != self.connection.epoch() {
+                    return;
+                }
+                self.introduce(&live);
+                let epoch = live.epoch;
+                self.server.known.send_modify(|known| known.live = Some(live));
+                self.connection.connected(epoch, now, commands);
+            }
+            Event::Ended(epoch, reason, hope) => {
+                self.server.fades(epoch);
+                let reason = text::cut(&self.server.config.redacted(&reason), REASON_CHARS);
+                self.server
+                    .known
+                    .send_modify(|known| known.ended = Some((epoch, reason.clone())));
+                self.connection.ended(epoch, &reason, hope, now, commands);
+            }
+            Event::Listed(epoch, fetched) => self.listed(epoch, fetched, now),
+            Event::Heard(epoch) => self.connection.heard(epoch, now),
+            Event::CallBegun => self.connection.call_begun(),
+            Event::CallEnded => self.connection.call_ended(now),
+        }
+    }
+
+    /// What a server says about itself when it is met.
+    fn introduce(&mut self, live: &Live) {
+        let told = live.info.as_ref().and_then(|info| info.instructions.clone());
+        if told.is_some() || self.had_instructions {
+            self.had_instructions = told.is_some();
+            self.server.sink.notice(Notice::Instructions(Instructions {
+                server: self.server.name.to_string().into(),
+                text: told,
+            }));
+        }
+        // It may have other content than the last time.
+        if std::mem::replace(&mut self.had_connection, true) {
+            let all = [ContentList::Resources, ContentList::Templates, ContentList::Prompts];
+            live.board.content_changed(&all);
+        }
+    }
+
+    fn listed(&mut self, epoch: Epoch, fetched: Fetched, now: Duration) {
+        let listing = match &fetched {
+            Fetched::Taken { .. } | Fetched::Refused(_) => Listing::Answered,
+            Fetched::Failed(_) => Listing::Failed,
+        };
+        if epoch == self.connection.epoch() {
+            self.server.known.send_modify(|known| {
+                known.settled = true;
+                match fetched {
+                    Fetched::Taken { tools, quarantined } => {
+                        (known.tools, known.quarantined, known.refused) = (tools, quarantined, None);
+                    }
+                    Fetched::Refused(reason) | Fetched::Failed(reason) => known.refused = Some(reason),
+                }
+            });
+        }
+        self.connection.listed(epoch, listing, now);
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Connect(epoch) => self.connect(epoch),
+            Command::Drop(epoch) => {
+                self.server.fades(epoch);
+                self.board = None;
+                if let Some((stop, _)) = &self.attempt {
+                    stop.cancel();
+                }
+            }
+            Command::List(epoch) => {
+                if let Some(live) = self.live(epoch) {
+                    self.list(live);
+                }
+            }
+            Command::Ping(epoch) => {
+                if let Some(live) = self.live(epoch) {
+                    let server = Arc::clone(&self.server);
+                    tokio::spawn(async move {
+                        if live.has_handshake() {
+                            let ping = PingRequest {
+                                method: PingRequestMethod,
+                                extensions: Extensions::default(),
+                            };
+                            // An error is an answer, too.
+                            let answer = live.peer.send_request(ClientRequest::PingRequest(ping)).await;
+                            if matches!(answer, Err(rmcp::ServiceError::TransportClosed)) {
+                                return;
+                            }
+                        }
+                        server.tell(Event::Heard(live.epoch));
+                    });
+                }
+            }
+            Command::Say(state) => self.say(state),
+        }
+    }
+
+    fn live(&self, epoch: Epoch) -> Option<Arc<Live>> {
+        let known = self.server.known.borrow();
+        known.live.clone().filter(|live| live.epoch == epoch)
+    }
+
+    fn say(&self, state: ConnectionState) {
+        match &state {
+            ConnectionState::Lost { reason } => {
+                tracing::warn!(server = %self.server.name, "the connection to an upstream server is lost: {reason}");
+            }
+            ConnectionState::Failed { reason } => {
+                tracing::warn!(server = %self.server.name, "an upstream server is given up: {reason}");
+            }
+            _ => tracing::debug!(server = %self.server.name, ?state, "an upstream server"),
+        }
+        self.server.known.send_modify(|known| {
+            known.settled |= matches!(state, ConnectionState::Failed { .. } | ConnectionState::Closed);
+            known.state = state.clone();
+        });
+        self.server.sink.notice(Notice::Connection(ConnectionChange {
+            server: self.server.name.to_string().into(),
+            state,
+        }));
+    }
+
+    fn connect(&mut self, epoch: Epoch) {
+        let server = Arc::clone(&self.server);
+        let board = Arc::new(Board::new(
+            Arc::clone(&server.name),
+            server.config.clone(),
+            Arc::clone(&server.sink),
+            server.began,
+        ));
+        self.board = Some(Arc::clone(&board));
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let before = self.attempt.take();
+        let task = tokio::spawn(async move {
+            // Two programs of one server never run at once.
+            if let Some((_, before)) = before {
+                let _ = before.await;
+            }
+            let (reason, hope) = attempt(&server, epoch, &board, &stopped).await;
+            server.tell(Event::Ended(epoch, reason, hope));
+        });
+        self.attempt = Some((stop, task));
+    }
+
+    /// Fetches the list and hands it on; what compiles schemas has a thread of its own.
+    fn list(&self, live: Arc<Live>) {
+        let server = Arc::clone(&self.server);
+        tokio::spawn(async move {
+            let fetched = match list::fetch(&live).await {
+                Ok(offered) => {
+                    let (server, board) = (Arc::clone(&server), Arc::clone(&live.board));
+                    let taken = spawn_blocking(move || list::hand_on(&*server.sink, &server.name, &board, offered));
+                    taken.await.unwrap_or_else(|error| Fetched::Failed(error.to_string()))
+                }
+                Err(reason) => {
+                    let reason = server.config.redacted(&reason);
+                    live.board
+                        .said("error", "devloop", &format!("its tools can't be listed: {reason}"));
+                    Fetched::Failed(reason)
+                }
+            };
+            server.tell(Event::Listed(live.epoch, fetched));
+        });
+    }
+}
+
+async fn changed(board: Option<&Board>) {
+    match board {
+        Some(board) => board.tools_changed.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// One connection from its beginning to its end. Why it ended.
+async fn attempt(server: &Arc<Server>, epoch: Epoch, board: &Arc<Board>, stop: &CancellationToken) -> (String, Hope) {
+    match &server.config.way {
+        Way::Stdio { command, args, env } => {
+            let stderr = Arc::clone(board);
+            let said = move |line: &str| stderr.said("info", "stderr", line);
+            let directory = server.options.directory.as_deref();
+            let started = match child::start(command, args, env, directory, said) {
+                Ok(started) => started,
+                Err(error) => return unstartable(command, &error),
+            };
+            let gone = CancellationToken::new();
+            let limit = server.options.line_bytes;
+            let pipes = Pipes::new(
+                started.stdin,
+                started.stdout,
+                limit,
+                Arc::clone(board) as _,
+                gone.clone(),
+            );
+            let program = started.program;
+            let held = {
+                let holding = hold(server, epoch, board, stop, pipes);
+                tokio::pin!(holding);
+                let program_ended = async {
+                    program.ended().await;
+                    sleep(LAST_BYTES).await;
+                };
+                tokio::select! {
+                    biased;
+                    ended = &mut holding => ended,
+                    // The other end of the pipe may be held by something that the program has started.
+                    () = program_ended => {
+                        gone.cancel();
+                        timeout(LETTING_GO, holding).await.unwrap_or_else(|_| Err(String::new()))
+                    }
+                }
+            };
+            (end(server, epoch, board, program, held).await, Hope::Some)
+        }
+        Way::Http { .. } => (
+            "streamable HTTP is not built into this program (feature `upstream-http`)".to_owned(),
+            Hope::None,
+        ),
+        Way::Sse => (
+            "the transport `sse` was replaced by streamable HTTP: use `\"type\": \"http\"` with the address for that"
+                .to_owned(),
+            Hope::None,
+        ),
+    }
+}
+
+fn unstartable(command: &str, error: &std::io::Error) -> (String, Hope) {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    let hope = match error.kind() {
+        NotFound | PermissionDenied => Hope::None,
+        _ => Hope::Some,
+    };
+    (format!("`{command}` can't be started: {error}"), hope)
+}
+
+/// Ends the program and says why the connection ended.
+async fn end(server: &Server, epoch: Epoch, board: &Board, program: Program, held: Result<(), String>) -> String {
+    server.fades(epoch);
+    // A program that ended by itself is the reason; one that had to be ended is not.
+    let by_itself = timeout(server.options.grace.input, program.ended()).await.ok();
+    if by_itself.is_none() {
+        program.end(server.options.grace).await;
+    }
+    let mut reason = match (by_itself, held) {
+        (Some(ended), Err(problem)) if problem.is_empty() => format!("it ended with {ended}"),
+        // With its input it ends as it should.
+        (Some(ended), Err(problem)) if ended.is_success() => problem,
+        (Some(ended), Err(problem)) => format!("it ended with {ended} ({problem})"),
+        (Some(ended), Ok(())) => format!("it ended with {ended}"),
+        (None, Err(problem)) => problem,
+        (None, Ok(())) => "it closed its standard output".to_owned(),
+    };
+    let last_words = board.last_words();
+    if !last_words.is_empty() {
+        reason.push_str("; its last words: ");
+        reason.push_str(&last_words);
+    }
+    reason
+}
+
+/// Makes the handshake over a transport and holds the connection until either side ends it.
+async fn hold<T, E, A>(
+    server: &Arc<Server>,
+    epoch: Epoch,
+    board: &Arc<Board>,
+    stop: &CancellationToken,
+    transport: T,
+) -> Result<(), String>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    };
+    let handshake = serve_client_with_lifecycle(client(), transport, lifecycle);
+    let service: RunningService<RoleClient, ClientConfig> = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Err("it was not wanted any more".to_owned()),
+        service = handshake => service.map_err(|error| handshake_failed(&error))?,
+    };
+    let live = Arc::new(Live {
+        epoch,
+        peer: service.peer().clone(),
+        board: Arc::clone(board),
+        info: service.peer().peer_info(),
+    });
+    if !live.has_handshake() {
+        listen(&live);
+    }
+    server.tell(Event::Connected(live));
+    let token = service.cancellation_token();
+    let waiting = service.waiting();
+    tokio::pin!(waiting);
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {
+            token.cancel();
+            // Dropped after that, it lets go by itself.
+            let _ = timeout(LETTING_GO, waiting).await;
+        }
+        _ = &mut waiting => {}
+    }
+    server.fades(epoch);
+    Ok(())
+}
+
+fn client() -> ClientConfig {
+    let mut info = Implementation::new("devloop", env!("CARGO_PKG_VERSION"));
+    info.title = Some("devloop".to_owned());
+    ClientConfig::new(ClientCapabilities::default(), info)
+}
+
+fn handshake_failed(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => String::new(),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_failed(fallback),
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {} ({})", error.message, error.code.0)
+        }
+        other => format!("the handshake failed: {other}"),
+    }
+}
+
+/// Servers without a handshake tell changes only to those who listen.
+fn listen(live: &Arc<Live>) {
+    let live = Arc::clone(live);
+    tokio::spawn(async move {
+        let filter = SubscriptionFilter::builder()
+            .tools_list_changed()
+            .prompts_list_changed()
+            .resources_list_changed()
+            .build();
+        // What comes is heard by the transport already; only its reading must go on. When the server ends it, the
+        // connection has ended as well, or the server tells no changes.
+        if let Ok(mut subscription) = live.peer.listen(filter).await {
+            while let Ok(Some(_)) = subscription.next().await {}
+        }
+    });
+}

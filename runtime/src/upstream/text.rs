@@ -1,0 +1,52 @@
+//! Texts of servers, which may be as long as they like and hold what they like.
+
+use serde_json::Value;
+
+/// At most so many characters; control characters are written out.
+pub(super) fn cut(text: &str, chars: usize) -> String {
+    let mut short = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == chars {
+            short.push('…');
+            break;
+        }
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            short.extend(c.escape_unicode());
+        } else {
+            short.push(c);
+        }
+    }
+    short
+}
+
+/// A value as it is, or its beginning as a text when it is large.
+pub(super) fn cut_json(value: Value, chars: usize) -> Value {
+    let text = match &value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.len() <= chars {
+        value
+    } else {
+        Value::String(cut(&text, chars))
+    }
+}
+
+/// How many bytes a value has as JSON.
+pub(super) fn size(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A value can always be written.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}

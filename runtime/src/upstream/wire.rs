@@ -1,0 +1,318 @@
+//! What goes over the pipes of a server, for the protocol library.
+//!
+//! Answers for lines in bounded memory, for lines that are no frames, for results that are passed on as they came, and
+//! for notifications in their order: the library would try every type of result in turn, drop without a word what it
+//! can't parse, and give each notification to a task of its own. Leaves out what notifications mean.
+
+use std::collections::{HashSet, VecDeque};
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage, ServerNotification, ServerResult,
+};
+use rmcp::transport::Transport;
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::json;
+use crate::lines::{Line, Lines};
+
+/// The code of the error that stands for an answer which was too long to keep.
+pub(super) const TOO_LONG: ErrorCode = ErrorCode(-32_099);
+
+/// How much is read at once.
+const READ: usize = 64 * 1024;
+
+/// As many characters of what is no frame are passed on.
+const GARBAGE: usize = 500;
+
+/// Who is told of what the server says by itself.
+pub(super) trait Listener: Send + Sync + 'static {
+    /// Anything came.
+    fn heard(&self);
+
+    /// A notification came. Told in order, before anything that came after it is passed on.
+    fn notified(&self, method: &str, params: Value);
+
+    /// Something came that is no frame.
+    fn garbage(&self, text: &str);
+}
+
+/// The transport over the pipes of a program.
+pub(super) struct Pipes {
+    out: mpsc::UnboundedSender<Outgoing>,
+    input: ChildStdout,
+    buffer: Vec<u8>,
+    lines: Lines,
+    pending: VecDeque<ServerJsonRpcMessage>,
+    /// Requests whose results the library itself looks into.
+    typed: HashSet<RequestId>,
+    listener: Arc<dyn Listener>,
+    /// The program has ended.
+    gone: CancellationToken,
+    over: bool,
+}
+
+struct Outgoing {
+    frame: Vec<u8>,
+    written: oneshot::Sender<io::Result<()>>,
+}
+
+impl Pipes {
+    /// Lines longer than `limit` are skipped. When `gone` is cancelled, what was written is still read.
+    pub(super) fn new(
+        stdin: ChildStdin,
+        stdout: ChildStdout,
+        limit: usize,
+        listener: Arc<dyn Listener>,
+        gone: CancellationToken,
+    ) -> Self {
+        let (out, queue) = mpsc::unbounded_channel();
+        tokio::spawn(write(stdin, queue));
+        Self {
+            out,
+            input: stdout,
+            buffer: vec![0; READ],
+            lines: Lines::new(limit),
+            pending: VecDeque::new(),
+            typed: HashSet::new(),
+            listener,
+            gone,
+            over: false,
+        }
+    }
+
+    fn take(&mut self, count: usize) {
+        let Self {
+            lines,
+            buffer,
+            pending,
+            typed,
+            listener,
+            ..
+        } = self;
+        lines.push(&buffer[..count], |line| judge(line, pending, typed, &**listener));
+    }
+
+    fn finish(&mut self) {
+        self.over = true;
+        let Self {
+            lines,
+            pending,
+            typed,
+            listener,
+            ..
+        } = self;
+        lines.finish(|line| judge(line, pending, typed, &**listener));
+    }
+}
+
+/// Writes frames in order until nobody sends any more; then the input of the program ends.
+async fn write(mut stdin: ChildStdin, mut queue: mpsc::UnboundedReceiver<Outgoing>) {
+    while let Some(Outgoing { frame, written }) = queue.recv().await {
+        let result = match stdin.write_all(&frame).await {
+            Ok(()) => stdin.flush().await,
+            Err(error) => Err(error),
+        };
+        // Whoever sent it may have gone.
+        let _ = written.send(result);
+    }
+}
+
+impl Transport<RoleClient> for Pipes {
+    type Error = io::Error;
+
+    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = &item
+            && let ClientRequest::InitializeRequest(_)
+            | ClientRequest::DiscoverRequest(_)
+            | ClientRequest::SubscriptionsListenRequest(_) = &request.request
+        {
+            self.typed.insert(request.id.clone());
+        }
+        // Queued before the future is polled, so that frames keep the order in which they were sent.
+        let sent = serde_json::to_vec(&item)
+            .map_err(io::Error::other)
+            .and_then(|mut frame| {
+                frame.push(b'\n');
+                let (written, answer) = oneshot::channel();
+                let outgoing = Outgoing { frame, written };
+                self.out
+                    .send(outgoing)
+                    .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+                Ok(answer)
+            });
+        async move { sent?.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())) }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if let Some(message) = self.pending.pop_front() {
+                return Some(message);
+            }
+            if self.over {
+                return None;
+            }
+            let gone = self.gone.clone();
+            let read = tokio::select! {
+                biased;
+                read = self.input.read(&mut self.buffer) => read,
+                // Something else may hold the other end of the pipe; what is in it by now was read above.
+                () = gone.cancelled() => Ok(0),
+            };
+            match read {
+                Ok(0) | Err(_) => self.finish(),
+                Ok(count) => self.take(count),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        Ok(())
+    }
+}
+
+fn judge(
+    line: Line<'_>,
+    pending: &mut VecDeque<ServerJsonRpcMessage>,
+    typed: &mut HashSet<RequestId>,
+    listener: &dyn Listener,
+) {
+    listener.heard();
+    match line {
+        Line::TooLong { id, bytes } => match request_id(&id) {
+            Some(id) => pending.push_back(too_long(id, bytes)),
+            None => listener.garbage(&format!("(a line of {bytes} bytes without an id)")),
+        },
+        Line::Whole(line) => {
+            let line = line.trim_ascii();
+            if line.is_empty() {
+                return;
+            }
+            // Duplicate keys are the server's own affair.
+            match json::parse(line).map(|parsed| parsed.value) {
+                Ok(Value::Object(frame)) => {
+                    if let Err(frame) = read_frame(frame, pending, typed, listener) {
+                        listener.garbage(&cut(&frame));
+                    }
+                }
+                // One protocol version had batches.
+                Ok(Value::Array(batch)) if batch.iter().all(Value::is_object) && !batch.is_empty() => {
+                    for frame in batch {
+                        if let Value::Object(frame) = frame
+                            && let Err(frame) = read_frame(frame, pending, typed, listener)
+                        {
+                            listener.garbage(&cut(&frame));
+                        }
+                    }
+                }
+                _ => listener.garbage(&cut(&String::from_utf8_lossy(&line[..line.len().min(4 * GARBAGE)]))),
+            }
+        }
+    }
+}
+
+fn too_long(id: RequestId, bytes: u64) -> ServerJsonRpcMessage {
+    let error = ErrorData::new(TOO_LONG, "the answer is too long", Some(json!(bytes)));
+    ServerJsonRpcMessage::error(error, Some(id))
+}
+
+fn read_frame(
+    mut frame: Map<String, Value>,
+    pending: &mut VecDeque<ServerJsonRpcMessage>,
+    typed: &mut HashSet<RequestId>,
+    listener: &dyn Listener,
+) -> Result<(), String> {
+    let is_method = frame.get("method").is_some_and(Value::is_string);
+    let id = frame.get("id").and_then(request_id);
+    match id {
+        None if is_method => {
+            let Some(Value::String(method)) = frame.shift_remove("method") else {
+                return Ok(());
+            };
+            let params = frame.shift_remove("params").unwrap_or_default();
+            // The library keeps account of these two kinds itself.
+            let library = method == "notifications/cancelled"
+                || params["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some();
+            if library && let Some(message) = notification(&method, &params) {
+                pending.push_back(message);
+            }
+            listener.notified(&method, params);
+            Ok(())
+        }
+        Some(_) if is_method => {
+            let text = || format!("a request that is none: {}", Value::Object(frame.clone()));
+            match serde_json::from_value(Value::Object(frame.clone())) {
+                Ok(message) => pending.push_back(message),
+                Err(_) => return Err(text()),
+            }
+            Ok(())
+        }
+        Some(id) => {
+            if let Some(result) = frame.shift_remove("result") {
+                let result = if typed.remove(&id) {
+                    typed_result(result)
+                } else {
+                    ServerResult::CustomResult(CustomResult::new(result))
+                };
+                pending.push_back(ServerJsonRpcMessage::response(result, id));
+                return Ok(());
+            }
+            typed.remove(&id);
+            match frame.shift_remove("error") {
+                Some(error) => {
+                    pending.push_back(ServerJsonRpcMessage::error(server_error(error), Some(id)));
+                    Ok(())
+                }
+                None => Err(Value::Object(frame).to_string()),
+            }
+        }
+        None => Err(Value::Object(frame).to_string()),
+    }
+}
+
+fn typed_result(result: Value) -> ServerResult {
+    match serde_json::from_value(result.clone()) {
+        Ok(result) => result,
+        Err(_) => ServerResult::CustomResult(CustomResult::new(result)),
+    }
+}
+
+fn notification(method: &str, params: &Value) -> Option<ServerJsonRpcMessage> {
+    let notification: ServerNotification = serde_json::from_value(json!({"method": method, "params": params})).ok()?;
+    Some(ServerJsonRpcMessage::notification(notification))
+}
+
+/// An error, however badly it is made.
+fn server_error(mut error: Value) -> ErrorData {
+    let code = error["code"].as_i64().and_then(|code| i32::try_from(code).ok());
+    let message = match error.get("message") {
+        Some(Value::String(message)) => message.clone(),
+        _ => cut(&error.to_string()),
+    };
+    let data = error.get_mut("data").map(Value::take).filter(|data| !data.is_null());
+    ErrorData::new(ErrorCode(code.unwrap_or(ErrorCode::INTERNAL_ERROR.0)), message, data)
+}
+
+pub(super) fn request_id(id: &Value) -> Option<RequestId> {
+    match id {
+        Value::String(text) => Some(RequestId::String(text.as_str().into())),
+        Value::Number(number) => number.as_i64().map(RequestId::Number),
+        _ => None,
+    }
+}
+
+fn cut(text: &str) -> String {
+    let mut short: String = text.chars().take(GARBAGE).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
