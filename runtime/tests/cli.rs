@@ -260,9 +260,13 @@ fn refused_input_names_every_problem_and_writes_nothing() {
             assert!(stderr(&output).contains(text), "{input}");
         }
     }
-    assert!(
-        !dir.path().join("agent-state").exists(),
-        "refused input leaves no trace"
+    let left = fs::read_dir(dir.path().join("agent-state")).unwrap();
+    let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [".calls", ".locks"],
+        "refused input leaves its record and nothing else"
     );
 }
 

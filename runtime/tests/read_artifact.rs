@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use devloop_contract::tool::Kind;
+use devloop_core::permission::Mode;
 use devloop_core::registry::ToolBuilder;
 use devloop_runtime::AgentId;
 use devloop_runtime::call::{CallOutcome, Passed};
@@ -42,6 +43,7 @@ fn echo(session: &TestSession, output_schema: Option<Value>) {
         tool = tool.output_schema(schema);
     }
     let tool = tool.build().unwrap();
+    session.session().set_mode(Mode::Bypass);
     session.session().catalogue().register(tool, Runner::new(Echo)).unwrap();
 }
 

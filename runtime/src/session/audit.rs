@@ -10,7 +10,6 @@ use std::time::Instant;
 use devloop_core::audit::{Caller, EndedCall, Excerpt, OK, Outcome};
 use devloop_core::registry::Definition;
 use serde_json::json;
-use tokio::runtime::Handle;
 
 use super::{Session, Track};
 use crate::call::{CallOutcome, CallRequest, with_causes};
@@ -78,11 +77,8 @@ impl Drop for Trail {
             error_id: None,
         };
         let ended = call.ended(self, outcome);
-        let session = self.session.clone();
-        match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || keep(&session, ended))),
-            Err(_) => keep(&session, ended),
-        }
+        // At once: the runtime may be about to end, and would not begin what it has not begun yet.
+        keep(&self.session, ended);
     }
 }
 
