@@ -71,7 +71,11 @@ impl CommandHook {
     /// Its rule cannot be read.
     pub fn of_template(hook: &agent::Hook) -> Result<Self, RuleError> {
         Ok(Self {
-            event: if hook.event == "post_tool_use" { Event::After } else { Event::Before },
+            event: if hook.event == "post_tool_use" {
+                Event::After
+            } else {
+                Event::Before
+            },
             calls: Rule::parse(hook.calls)?,
             command: hook.command.iter().map(|part| (*part).to_owned()).collect(),
             timeout: hook.timeout,
