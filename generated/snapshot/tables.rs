@@ -3,6 +3,20 @@
 /// A tool: one face of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolId {
+    /// `mcp_prompt_get`
+    McpPromptGet,
+    /// `mcp_prompts_list`
+    McpPromptsList,
+    /// `mcp_resources_list`
+    McpResourcesList,
+    /// `mcp_resources_read`
+    McpResourcesRead,
+    /// `mcp_task_cancel`
+    McpTaskCancel,
+    /// `mcp_task_get`
+    McpTaskGet,
+    /// `mcp_task_list`
+    McpTaskList,
     /// `read_artifact`
     ReadArtifact,
     /// `record_memory`
@@ -22,6 +36,13 @@ pub enum ToolId {
 impl ToolId {
     /// Every tool, sorted by name.
     pub const ALL: &'static [Self] = &[
+        Self::McpPromptGet,
+        Self::McpPromptsList,
+        Self::McpResourcesList,
+        Self::McpResourcesRead,
+        Self::McpTaskCancel,
+        Self::McpTaskGet,
+        Self::McpTaskList,
         Self::ReadArtifact,
         Self::RecordMemory,
         Self::TimelineAppend,
@@ -34,6 +55,13 @@ impl ToolId {
     /// The name that agents call.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::McpPromptGet => "mcp_prompt_get",
+            Self::McpPromptsList => "mcp_prompts_list",
+            Self::McpResourcesList => "mcp_resources_list",
+            Self::McpResourcesRead => "mcp_resources_read",
+            Self::McpTaskCancel => "mcp_task_cancel",
+            Self::McpTaskGet => "mcp_task_get",
+            Self::McpTaskList => "mcp_task_list",
             Self::ReadArtifact => "read_artifact",
             Self::RecordMemory => "record_memory",
             Self::TimelineAppend => "timeline_append",
@@ -47,6 +75,13 @@ impl ToolId {
     /// What the spec says about it.
     pub const fn tool(self) -> &'static devloop_contract::Tool {
         match self {
+            Self::McpPromptGet => &crate::tools::catalog::mcp_prompt_get::MCP_PROMPT_GET,
+            Self::McpPromptsList => &crate::tools::catalog::mcp_prompts_list::MCP_PROMPTS_LIST,
+            Self::McpResourcesList => &crate::tools::catalog::mcp_resources_list::MCP_RESOURCES_LIST,
+            Self::McpResourcesRead => &crate::tools::catalog::mcp_resources_read::MCP_RESOURCES_READ,
+            Self::McpTaskCancel => &crate::tools::catalog::mcp_task_cancel::MCP_TASK_CANCEL,
+            Self::McpTaskGet => &crate::tools::catalog::mcp_task_get::MCP_TASK_GET,
+            Self::McpTaskList => &crate::tools::catalog::mcp_task_list::MCP_TASK_LIST,
             Self::ReadArtifact => &crate::tools::catalog::read_artifact::READ_ARTIFACT,
             Self::RecordMemory => &crate::tools::persistence::record_memory::RECORD_MEMORY,
             Self::TimelineAppend => &crate::tools::persistence::timeline_append::TIMELINE_APPEND,
@@ -60,6 +95,13 @@ impl ToolId {
     /// The tool of a name or an alias.
     pub fn find(name: &str) -> Option<Self> {
         match name {
+            "mcp_prompt_get" => Some(Self::McpPromptGet),
+            "mcp_prompts_list" => Some(Self::McpPromptsList),
+            "mcp_resources_list" => Some(Self::McpResourcesList),
+            "mcp_resources_read" => Some(Self::McpResourcesRead),
+            "mcp_task_cancel" => Some(Self::McpTaskCancel),
+            "mcp_task_get" => Some(Self::McpTaskGet),
+            "mcp_task_list" => Some(Self::McpTaskList),
             "read_artifact" => Some(Self::ReadArtifact),
             "record_memory" => Some(Self::RecordMemory),
             "timeline_append" => Some(Self::TimelineAppend),
@@ -80,6 +122,20 @@ pub fn tool(name: &str) -> Option<&'static devloop_contract::Tool> {
 /// A handler: one spec, one implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HandlerId {
+    /// `mcp_prompt_get`
+    McpPromptGet,
+    /// `mcp_prompts_list`
+    McpPromptsList,
+    /// `mcp_resources_list`
+    McpResourcesList,
+    /// `mcp_resources_read`
+    McpResourcesRead,
+    /// `mcp_task_cancel`
+    McpTaskCancel,
+    /// `mcp_task_get`
+    McpTaskGet,
+    /// `mcp_task_list`
+    McpTaskList,
     /// `read_artifact`
     ReadArtifact,
     /// `tool_search`
@@ -99,6 +155,13 @@ pub enum HandlerId {
 impl HandlerId {
     /// Every handler, by group and name.
     pub const ALL: &'static [Self] = &[
+        Self::McpPromptGet,
+        Self::McpPromptsList,
+        Self::McpResourcesList,
+        Self::McpResourcesRead,
+        Self::McpTaskCancel,
+        Self::McpTaskGet,
+        Self::McpTaskList,
         Self::ReadArtifact,
         Self::ToolSearch,
         Self::RecordMemory,
@@ -111,6 +174,13 @@ impl HandlerId {
     /// The handler's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::McpPromptGet => "mcp_prompt_get",
+            Self::McpPromptsList => "mcp_prompts_list",
+            Self::McpResourcesList => "mcp_resources_list",
+            Self::McpResourcesRead => "mcp_resources_read",
+            Self::McpTaskCancel => "mcp_task_cancel",
+            Self::McpTaskGet => "mcp_task_get",
+            Self::McpTaskList => "mcp_task_list",
             Self::ReadArtifact => "read_artifact",
             Self::ToolSearch => "tool_search",
             Self::RecordMemory => "record_memory",
@@ -124,6 +194,13 @@ impl HandlerId {
     /// The spec file, relative to the root of the repository.
     pub const fn spec(self) -> &'static str {
         match self {
+            Self::McpPromptGet => "specs/tools/catalog/mcp_prompt_get.yaml",
+            Self::McpPromptsList => "specs/tools/catalog/mcp_prompts_list.yaml",
+            Self::McpResourcesList => "specs/tools/catalog/mcp_resources_list.yaml",
+            Self::McpResourcesRead => "specs/tools/catalog/mcp_resources_read.yaml",
+            Self::McpTaskCancel => "specs/tools/catalog/mcp_task_cancel.yaml",
+            Self::McpTaskGet => "specs/tools/catalog/mcp_task_get.yaml",
+            Self::McpTaskList => "specs/tools/catalog/mcp_task_list.yaml",
             Self::ReadArtifact => "specs/tools/catalog/read_artifact.yaml",
             Self::ToolSearch => "specs/tools/catalog/tool_search.yaml",
             Self::RecordMemory => "specs/tools/persistence/record_memory.yaml",
@@ -298,6 +375,6 @@ pub const fn counts() -> Counts {
         tools: 5,
         names: 5,
         grants: 30,
-        catalog: 2,
+        catalog: 9,
     }
 }

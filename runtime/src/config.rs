@@ -4,6 +4,7 @@
 //! setting that is silently ignored is worse than none. Leaves out anything that changes a tool's contract: that is in
 //! the specs.
 
+mod hooks;
 mod permissions;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use toml::Spanned;
 
+pub use hooks::Hooks;
 pub use permissions::Permissions;
 
 /// The most that is read of a settings file; one with every key has less than a hundredth of that.
@@ -47,6 +49,8 @@ pub struct Config {
     pub timeline_files: usize,
     /// Mode and rules. Default: the mode `default` without rules.
     pub permissions: Permissions,
+    /// Programs that hear of calls; the user's first.
+    pub hooks: Hooks,
 }
 
 impl Default for Config {
@@ -60,6 +64,7 @@ impl Default for Config {
             artifact_days: 30,
             timeline_files: 0,
             permissions: Permissions::default(),
+            hooks: Hooks::default(),
         }
     }
 }
@@ -95,10 +100,21 @@ pub const TEMPLATE: &str = "\
 # `bypass` (nothing is asked). A project's mode counts only when it is stricter than yours.
 # mode = \"default\"
 # Rules: `tool`, `tool(content)`, with `*` for anything: \"mcp__github__*\", \"Bash(git status*)\". A project's rules are
-# added to yours. What is denied never runs, in no mode; what is allowed runs; what is left to ask is asked each time.
+# added to yours. What is denied never runs, in no mode. Of the rest, what the mode lets run runs; then what is allowed;
+# what stands under `ask` is asked each time; what no rule speaks of is asked, and the answer may count for the session.
 # allow = []
 # ask = []
 # deny = []
+# Only in your own settings: whether hooks that come with a project may run.
+# project_hooks = false
+
+# Programs that hear of calls, as many as you like; they can deny, ask and change input, and never allow. They read and say
+# JSON as Claude Code's hooks do, and one that fails denies.
+# [[hooks]]
+# event = \"pre_tool_use\" # or \"post_tool_use\"
+# calls = \"Bash(*)\" # a rule: which calls; all without it
+# command = [\"python3\", \"guard.py\"]
+# timeout_ms = 10000
 ";
 
 /// A settings file that cannot be used.
@@ -180,8 +196,13 @@ impl Config {
             misplaced(path, text, at, &format!("{key} is {found}; expected {expected}"))
         };
         let line = |at: usize| place(text, at).0;
+        let mut permissions = file.permissions;
+        self.hooks
+            .trust(permissions.project_hooks.take(), source)
+            .and_then(|()| self.hooks.join(file.hooks, source))
+            .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
         self.permissions
-            .join(file.permissions, source, path, line)
+            .join(permissions, source, path, line)
             .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
         if let Some(name) = file.server.name {
             let (at, name) = (name.span().start, name.into_inner());
@@ -252,6 +273,8 @@ struct Settings {
     retention: Retention,
     #[serde(default)]
     permissions: permissions::Section,
+    #[serde(default)]
+    hooks: Vec<Spanned<hooks::Section>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -357,11 +380,14 @@ mod tests {
             .lines()
             .map(|line| {
                 line.strip_prefix("# ")
-                    .filter(|rest| rest.contains(" = "))
+                    .filter(|rest| rest.contains(" = ") || rest.starts_with("[["))
                     .unwrap_or(line)
             })
             .collect();
-        assert_eq!(load(&uncommented.join("\n"), None).unwrap(), Config::default());
+        let config = load("", Some(&uncommented.join("\n"))).unwrap();
+        assert_eq!(config.hooks.iter().len(), 1);
+        let hooks = Hooks::default();
+        assert_eq!(Config { hooks, ..config }, Config::default());
     }
 
     #[test]
@@ -425,6 +451,53 @@ mod tests {
                     .iter()
                     .all(|note| note.contains("devloop.toml:2: permissions.mode `"))
             );
+        }
+    }
+
+    #[test]
+    fn a_projects_hooks_run_only_when_the_user_lets_them() {
+        let hook = "[[hooks]]\nevent = 'pre_tool_use'\ncommand = ['guard']\n";
+        let error = load(hook, None).unwrap_err();
+        assert!(
+            error.contains("line 1, column 1: hooks of a project start programs"),
+            "{error}"
+        );
+        let lets = "[permissions]\nproject_hooks = true\n";
+        let both = load(hook, Some(&format!("{lets}{}", hook.replace("guard", "mine")))).unwrap();
+        let commands: Vec<_> = both.hooks.iter().map(|hook| hook.command[0].as_str()).collect();
+        assert_eq!(commands, ["mine", "guard"]);
+        let error = load(&format!("{lets}{hook}"), None).unwrap_err();
+        assert!(
+            error.contains("line 2, column 17: permissions.project_hooks is for your own settings"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn wrong_hooks_are_told_with_their_place() {
+        let told = |lines: &str| load("", Some(&format!("[[hooks]]\n{lines}\n"))).unwrap_err();
+        for (lines, expected) in [
+            (
+                "event = 'pre_tool_use'\ncommand = []",
+                "line 1, column 1: hooks.command names no program",
+            ),
+            (
+                "event = 'pre_tool_use'\ncommand = ['x']\ntimeout_ms = 0",
+                "line 4, column 14: hooks.timeout_ms is 0",
+            ),
+            (
+                "event = 'pre_tool_use'\ncommand = ['x']\ncalls = 'x('",
+                "line 4, column 9: hooks.calls: the rule `x(`",
+            ),
+            ("event = 'before'\ncommand = ['x']", "unknown variant `before`"),
+            ("event = 'pre_tool_use'", "missing field `command`"),
+            (
+                "event = 'pre_tool_use'\ncommand = ['x']\nwhen = 1",
+                "unknown field `when`",
+            ),
+        ] {
+            let error = told(lines);
+            assert!(error.contains(expected), "{error}");
         }
     }
 

@@ -109,6 +109,11 @@ impl Context {
         self.inner.cancel.is_cancelled()
     }
 
+    /// Cancelled when the caller no longer wants the result.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.inner.cancel
+    }
+
     /// Takes the lock `name` of the project, waiting as long as the settings say and no longer than the caller wants the
     /// result. Blocks: use it inside [`blocking`](Self::blocking).
     ///

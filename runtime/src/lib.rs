@@ -56,6 +56,7 @@ pub mod mcp;
 mod patient;
 pub mod project;
 pub mod projection;
+mod servers;
 pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -105,6 +105,8 @@ pub(super) struct Section {
     ask: Vec<Spanned<String>>,
     #[serde(default)]
     deny: Vec<Spanned<String>>,
+    /// See [`Hooks`](super::Hooks).
+    pub(super) project_hooks: Option<Spanned<bool>>,
 }
 
 /// What is wrong at a byte of the file.

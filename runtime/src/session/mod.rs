@@ -13,9 +13,10 @@ mod oversized;
 mod runner;
 mod sandbox;
 mod streaming;
+mod upstream;
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,24 +28,28 @@ use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
 use devloop_core::catalogue::{Catalogue, Entry, Phase, RegisterError};
 use devloop_core::execution::flow::{Busy, Stage};
 use devloop_core::execution::retry::{Replay, Transient};
-use devloop_core::permission::{List, Memory, Mode, Origin, Policy, Rule, Source};
+use devloop_core::permission::{List, Memory, Mode, Origin, Policy, Rule, RuleError, Source};
 use devloop_core::registry::{BuildError, Definition, Invocation, Text};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::Store;
 use devloop_generated::events::LoopEscalated;
 use devloop_generated::{AnyInput, HandleAll, dispatch};
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 
 use crate::call::{Approver, Ask, CallOutcome, CallRequest, Changes, Listing, ToolService};
 use crate::context::{Context, MayBlock, Parts, publish};
 use crate::execution::{Ended, Facts, Lane, Late, Panic, Pending, Place, StreamingExecutor, Try, Verdict, Work};
-use crate::hooks::{After, Hook};
+use crate::hooks::{After, CommandHook, Hook};
 use crate::identity::Identity;
 use crate::project::{Escalation, Project};
 use crate::projection::tools_of;
+use crate::upstream::Upstreams;
 
 pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
+pub use upstream::AlreadyConnected;
+pub(crate) use upstream::LARGEST_ANSWER;
 
 use admission::Judged;
 use audit::Trail;
@@ -73,6 +78,9 @@ struct Inner {
     hooks: Vec<Arc<dyn Hook>>,
     approver: Option<Arc<dyn Approver>>,
     closed: AtomicBool,
+    upstreams: OnceLock<Arc<Upstreams>>,
+    /// Whether the servers were waited for.
+    waited: OnceCell<()>,
     sandboxes: BTreeMap<&'static str, OnceLock<Sandbox>>,
     lane: Lane,
     instructions: String,
@@ -147,8 +155,8 @@ impl SessionBuilder {
     /// The session. Touches no disk.
     ///
     /// # Errors
-    /// A tool of the host has the name of one that the agent is granted.
-    pub fn build(self) -> Result<Session, RegisterError> {
+    /// A tool of the host has the name of one that the agent is granted; a rule of the agent's template cannot be read.
+    pub fn build(self) -> Result<Session, SessionError> {
         let Self {
             project,
             identity,
@@ -157,17 +165,20 @@ impl SessionBuilder {
             lists,
             mode,
             rules,
-            hooks,
+            mut hooks,
             approver,
         } = self;
-        let mut policy = Policy::default();
+        let mut policy = project.config.policy();
         policy.grant(agent.id, granted_names(agent));
         for (list, rule, origin) in rules {
             policy.add(list, rule, origin);
         }
+        hooks.extend(template(agent, &mut policy)?);
         if let Some(mode) = mode {
             policy.set_mode(mode);
         }
+        let commands = project.config.hooks.iter();
+        hooks.extend(commands.map(|hook| Arc::new(hook.clone()) as Arc<dyn Hook>));
         let granted = tools_of(agent);
         let catalogue = tools.unwrap_or_else(empty_catalogue);
         catalogue.register_all(
@@ -189,10 +200,67 @@ impl SessionBuilder {
             hooks,
             approver,
             closed: AtomicBool::new(false),
+            upstreams: OnceLock::new(),
+            waited: OnceCell::new(),
             sandboxes,
             instructions,
         };
         Ok(Session { inner: Arc::new(inner) })
+    }
+}
+
+/// What an agent's template says beside its grants: its rules and a mode that is only ever stricter go into the policy.
+fn template(agent: &'static Agent, policy: &mut Policy) -> Result<Vec<Arc<dyn Hook>>, SessionError> {
+    let said = &agent.policy;
+    let wrong = |error: RuleError| SessionError::Template { agent: agent.id, error };
+    for (list, rules) in [
+        (List::Allow, said.allow),
+        (List::Ask, said.ask),
+        (List::Deny, said.deny),
+    ] {
+        for rule in rules {
+            let rule = Rule::parse(rule).map_err(wrong)?;
+            policy.add(list, rule, Origin::new(Source::Template, agent.id));
+        }
+    }
+    if let Some(mode) = Mode::parse(said.mode) {
+        policy.set_mode(policy.mode().stricter(mode));
+    }
+    let hooks = said.hooks.iter().map(|hook| {
+        let hook = CommandHook::of_template(hook).map_err(wrong)?;
+        Ok(Arc::new(hook) as Arc<dyn Hook>)
+    });
+    hooks.collect()
+}
+
+/// Why there is no session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionError {
+    /// Tools whose names are taken.
+    Names(RegisterError),
+    /// A rule of the agent's template cannot be read.
+    Template {
+        /// The template.
+        agent: &'static str,
+        /// What is wrong.
+        error: RuleError,
+    },
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Names(error) => error.fmt(f),
+            Self::Template { agent, error } => write!(f, "the policy of the template {agent}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+impl From<RegisterError> for SessionError {
+    fn from(error: RegisterError) -> Self {
+        Self::Names(error)
     }
 }
 
@@ -205,10 +273,10 @@ impl Session {
     /// A session of `agent` with the tools that it is granted. Touches no disk.
     ///
     /// # Panics
-    /// When two granted tools share a name, which the generator refuses to build.
+    /// When two granted tools share a name, which the generator refuses to build, or a rule of the template cannot be read.
     pub fn new(project: Arc<Project>, agent: &'static Agent, identity: Identity) -> Self {
         let session = Self::builder(project, agent, identity).build();
-        session.expect("the generator keeps names unique")
+        session.expect("the generator keeps names unique, and a test reads the rules of all templates")
     }
 
     /// A session of `agent` that has more than what it is granted.
@@ -646,6 +714,10 @@ impl ToolService for Session {
 
     fn changes(&self) -> Option<Changes> {
         Some(Changes::of(&self.inner.catalogue))
+    }
+
+    async fn ready(&self) {
+        self.upstreams_settled().await;
     }
 
     async fn call(&self, request: CallRequest) -> CallOutcome {

@@ -16,8 +16,8 @@ const OPERATORS: [char; 10] = [';', '&', '|', '\n', '\r', '`', '(', ')', '<', '>
 /// Fields of an untrusted tool whose texts are looked at as paths: those with one of these in their name.
 const PATHLIKE: [&str; 8] = ["path", "file", "dir", "folder", "source", "dest", "target", "uri"];
 
-/// How deep an untrusted tool's input is searched for paths.
-const DEEPEST: usize = 32;
+/// How deep an untrusted tool's input is searched for paths; JSON that comes as text is no deeper.
+const DEEPEST: usize = 128;
 
 /// A call that permission is asked for.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Call {
     affected: Vec<String>,
     /// Paths that an untrusted tool seems to be given.
     suspected: Vec<String>,
+    /// Whether it starts programs by a text that a shell would read as more than one command.
+    is_compound: bool,
 }
 
 impl Call {
@@ -60,6 +62,8 @@ impl Call {
         if tool.trust == Trust::Untrusted {
             suspect(input, Named::Otherwise, DEEPEST, &mut suspected);
         }
+        let is_compound =
+            tool.kind == Kind::Execute && signature.content().is_some_and(|content| content.contains(OPERATORS));
         let mut call = Self {
             kind: tool.kind,
             trust: tool.trust,
@@ -69,6 +73,7 @@ impl Call {
             other_names,
             affected: affected.to_vec(),
             suspected,
+            is_compound,
         };
         // What doesn't mean this very call would be remembered in vain, or for others.
         call.remember = remember.filter(|rule| rule.loosens(&call));
@@ -117,9 +122,8 @@ impl Call {
         self.signature.content()
     }
 
-    /// Whether it starts programs by a text that a shell would read as more than one command.
     pub(super) fn is_compound(&self) -> bool {
-        self.kind == Kind::Execute && self.content().is_some_and(|content| content.contains(OPERATORS))
+        self.is_compound
     }
 
     /// The commands of such a text, roughly: quotes are not heeded.

@@ -118,6 +118,10 @@ impl Wild {
         let Some((last, before)) = self.pieces.split_last() else {
             return self.end.takes(text);
         };
+        // Most patterns that don't match differ from the first letter on.
+        if self.pieces[0].gap == Gap::Tight && !text.starts_with(self.pieces[0].text.as_bytes()) {
+            return false;
+        }
         let mut at = 0;
         // The earliest place for a piece leaves the most room for the others, so nothing has to be tried twice.
         for piece in before {

@@ -63,3 +63,62 @@ pub enum Forgotten {
     /// It was not.
     Unknown,
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Remember(u16),
+        Forget(u16),
+        Clear,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            600 => (0..400_u16).prop_map(Step::Remember),
+            100 => (0..400_u16).prop_map(Step::Forget),
+            1 => Just(Step::Clear),
+        ]
+    }
+
+    fn text(n: u16) -> String {
+        format!("T({n})")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("DEVLOOP_LONG").is_some() { 1_000 } else { 16 }))]
+        #[test]
+        fn memory_is_the_newest_rules_in_order(steps in prop::collection::vec(step(), 1_000)) {
+            let mut memory = Memory::default();
+            let mut model: Vec<u16> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Remember(n) => {
+                        memory.remember(Rule::parse(&text(n)).unwrap());
+                        model.retain(|known| *known != n);
+                        model.push(n);
+                        let many = model.len();
+                        model.drain(..many.saturating_sub(MOST_REMEMBERED));
+                    }
+                    Step::Forget(n) => {
+                        let known = memory.forget(&text(n)) == Forgotten::Known;
+                        prop_assert_eq!(known, model.contains(&n));
+                        model.retain(|known| *known != n);
+                    }
+                    Step::Clear => {
+                        memory.clear();
+                        model.clear();
+                    }
+                }
+                prop_assert_eq!(memory.rules().len(), model.len());
+            }
+            let known: Vec<String> = memory.rules().map(Rule::to_string).collect();
+            let expected: Vec<String> = model.into_iter().map(text).collect();
+            prop_assert_eq!(known, expected);
+        }
+    }
+}

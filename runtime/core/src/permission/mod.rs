@@ -275,11 +275,11 @@ impl Policy {
         if let Some(found) = self.ask.find_tightening(call, others) {
             return (Verdict::Ask, by_rule(List::Ask, found));
         }
-        // From here on only the project's own rules speak.
-        if let Some(found) = self.allow.find_loosening(call, |_| true) {
+        let projects = |source: Source| source == Source::Project;
+        if let Some(found) = self.allow.find_loosening(call, projects) {
             return (Verdict::Allow, by_rule(List::Allow, found));
         }
-        if let Some(found) = self.ask.find_tightening(call, |_| true) {
+        if let Some(found) = self.ask.find_tightening(call, projects) {
             return (Verdict::Ask, by_rule(List::Ask, found));
         }
         match memory.allows(call) {

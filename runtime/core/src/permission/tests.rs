@@ -234,11 +234,11 @@ fn a_template_that_is_wrong_names_the_tool_alone() {
         signature: "Do({what".into(),
         rule: "Do".into(),
     };
-    let tool = ToolBuilder::new("do_it")
-        .summary("Does it.")
-        .permission(naming)
-        .build()
-        .unwrap();
+    let refused = ToolBuilder::new("do_it").summary("Does it.").permission(naming.clone());
+    let problems = refused.build().unwrap_err().to_string();
+    assert!(problems.contains("must end with `)`"), "{problems}");
+    let mut tool = own(Kind::Write).as_ref().clone();
+    tool.permission = naming;
     let call = asked(&tool, "x");
     assert_eq!(
         (call.signature().to_string().as_str(), call.remember()),

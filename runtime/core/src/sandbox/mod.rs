@@ -45,8 +45,8 @@ struct Effects {
 }
 
 impl Sandbox {
-    /// A sandbox that writes what `write` matches and reads everything but what is [closed](crate::permission::sensitive::unreadable),
-    /// whatever its case. The patterns are bound: a variable that is left matches any value.
+    /// A sandbox that writes what `write` matches and reads everything but [what is closed](unreadable), whatever its
+    /// case. The patterns are bound: a variable that is left matches any value.
     pub fn new(project: Arc<ProjectDir>, agent: impl Into<Arc<str>>, write: Vec<Pattern>) -> Self {
         let everything = Pattern::parse("**").expect("two stars are a pattern");
         Self {
