@@ -31,6 +31,8 @@
 mod board;
 mod child;
 mod config;
+#[cfg(feature = "upstream-http")]
+mod http;
 mod list;
 mod request;
 mod server;
