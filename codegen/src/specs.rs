@@ -3,6 +3,8 @@
 //! Answers for the records that loading fills, checks judge and emitters render. Leaves out how a file is read (`load`)
 //! and what its spec means (`resolve`).
 
+use devloop_contract::tool::CATALOG;
+
 use crate::model::{AgentSpec, EventsSpec, ToolSpec, TypesSpec};
 use crate::yaml::Node;
 
@@ -55,6 +57,13 @@ pub struct Specs {
 pub(crate) struct Doc<'a> {
     pub(crate) path: &'a str,
     pub(crate) tree: &'a Node,
+}
+
+impl ToolFile {
+    /// Whether every agent has its tools without a grant.
+    pub(crate) fn is_of_catalog(&self) -> bool {
+        self.group == CATALOG
+    }
 }
 
 impl<T> SpecFile<T> {

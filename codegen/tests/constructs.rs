@@ -198,10 +198,10 @@ fn faces_differ_in_schema_rules_and_examples() {
 
 #[test]
 fn tables_agree_with_the_specs() {
-    assert_eq!(counts().to_string(), "handlers=2 tools=3 names=4 grants=5");
+    assert_eq!(counts().to_string(), "handlers=2 tools=3 names=4 grants=5 catalog=1");
     assert_eq!(
         ToolId::ALL.iter().map(|tool| tool.name()).collect::<Vec<_>>(),
-        ["feed_zoo", "keep_zoo", "ping"]
+        ["feed_zoo", "keep_zoo", "look", "ping"]
     );
     assert_eq!(tool("zookeeper").map(|tool| tool.name), Some("keep_zoo"));
     assert!(tool("Keep_zoo").is_none());
@@ -252,6 +252,15 @@ impl Handle<KeepZoo> for Keeper {
             list: Vec::new(),
             notes: None,
         })
+    }
+}
+
+impl Handle<Look> for Keeper {
+    async fn handle(
+        &self,
+        _: tools::catalog::look::Input,
+    ) -> Outcome<tools::catalog::look::Output, tools::catalog::look::Failure> {
+        Ok(tools::catalog::look::Output {})
     }
 }
 

@@ -354,7 +354,7 @@ fn lint_counts_and_narrows() {
     let repo = Repo::new();
     let run = repo.run(&["lint"]);
     assert_eq!(run.status.code(), Some(0));
-    let all = "2 handlers, 3 tools, 2 agents, 2 events, 11 shared types: no problems";
+    let all = "3 handlers, 4 tools, 2 agents, 2 events, 11 shared types: no problems";
     assert!(text(&run).contains(all), "{}", text(&run));
     repo.edit("specs/tools/plain/ping.yaml", |text| {
         text.replace("kind: read_only", "kind: reed_only")

@@ -114,6 +114,13 @@ How you work:
         env: &[],
         site: "prd",
     },
+    policy: devloop_contract::agent::Policy {
+        mode: "",
+        allow: &[],
+        ask: &[],
+        deny: &[],
+        hooks: &[],
+    },
 };
 
 /// Turns requirements into a design: units, their contracts and how they fit.
@@ -168,6 +175,13 @@ How you work:
         env: &[],
         site: "sdd",
     },
+    policy: devloop_contract::agent::Policy {
+        mode: "",
+        allow: &[],
+        ask: &[],
+        deny: &[],
+        hooks: &[],
+    },
 };
 
 /// Builds one unit by its contract.
@@ -221,6 +235,13 @@ How you work:
         read_allow: &["**"],
         env: &[],
         site: "",
+    },
+    policy: devloop_contract::agent::Policy {
+        mode: "",
+        allow: &[],
+        ask: &[],
+        deny: &[],
+        hooks: &[],
     },
 };
 
@@ -277,6 +298,13 @@ How you work:
         read_allow: &["**"],
         env: &[],
         site: "",
+    },
+    policy: devloop_contract::agent::Policy {
+        mode: "",
+        allow: &[],
+        ask: &[],
+        deny: &[],
+        hooks: &[],
     },
 };
 
@@ -335,6 +363,13 @@ How you work:
         env: &[],
         site: "",
     },
+    policy: devloop_contract::agent::Policy {
+        mode: "",
+        allow: &[],
+        ask: &[],
+        deny: &[],
+        hooks: &[],
+    },
 };
 
 /// Finds out what a bug is, who has to mend it, and whether its evidence holds.
@@ -388,5 +423,12 @@ How you work:
         read_allow: &["**"],
         env: &[],
         site: "",
+    },
+    policy: devloop_contract::agent::Policy {
+        mode: "",
+        allow: &[],
+        ask: &[],
+        deny: &[],
+        hooks: &[],
     },
 };

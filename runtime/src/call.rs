@@ -3,12 +3,24 @@
 //! Answers for the data of one call and the trait that a face calls through. Leaves out the wire forms: each face
 //! renders a [`CallOutcome`] its own way.
 
-use std::future::Future;
+use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use devloop_contract::{FailureBody, Tool, ValidationError};
+use devloop_contract::{FailureBody, ValidationError};
+use devloop_core::catalogue::{Catalogue, Change};
+use devloop_core::events::Subscription;
+use devloop_core::registry::Definition;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+
+/// A future that a trait object gives.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One call of one tool.
 #[derive(Debug)]
@@ -23,6 +35,66 @@ pub struct CallRequest {
     pub cancel: CancellationToken,
     /// Where progress goes, when the caller asked for it.
     pub progress: Option<mpsc::UnboundedSender<Progress>>,
+    /// Who is asked when a rule wants a person's consent; without anybody such a call is refused.
+    pub approver: Option<Arc<dyn Approver>>,
+}
+
+impl CallRequest {
+    /// A call that nobody cancels, watches or is asked about.
+    pub fn new(tool: impl Into<String>, arguments: Map<String, Value>, tool_use_id: impl Into<String>) -> Self {
+        Self {
+            tool: tool.into(),
+            arguments,
+            tool_use_id: tool_use_id.into(),
+            cancel: CancellationToken::new(),
+            progress: None,
+            approver: None,
+        }
+    }
+}
+
+/// A question to a person: may this call run?
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ask {
+    /// The tool.
+    pub tool: String,
+    /// Its human name.
+    pub title: String,
+    /// What the call is to rules: `Tool` or `Tool(content)`.
+    pub signature: String,
+    /// What would be remembered for the rest of the session; nothing when that is forbidden.
+    pub rule: Option<String>,
+    /// Why somebody is asked.
+    pub reason: String,
+    /// The input as built.
+    pub input: Value,
+}
+
+/// What a person says to an [`Ask`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Yes, this once.
+    Once,
+    /// Yes, and whatever the rule covers for the rest of the session.
+    Session,
+    /// No.
+    Denied {
+        /// In the person's own words, when there are any.
+        reason: Option<String>,
+    },
+    /// The answer comes with the same call, made again: [`CallOutcome::NeedsApproval`].
+    Later,
+    /// There is nobody to ask.
+    Nobody {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Asks a person.
+pub trait Approver: fmt::Debug + Send + Sync {
+    /// Asks. The call waits for the answer as long as it takes, or until it is cancelled.
+    fn approve(&self, ask: Ask) -> Boxed<'_, Approval>;
 }
 
 /// A step of a long call.
@@ -41,6 +113,8 @@ pub struct Progress {
 pub enum CallOutcome {
     /// The tool did its job: `{ok: true, …}`.
     Success(Value),
+    /// The answer of an upstream server, as it came.
+    Passed(Passed),
     /// A failure that the tool's contract foresees.
     Expected(FailureBody),
     /// The input was refused; nothing ran.
@@ -65,6 +139,9 @@ pub enum CallOutcome {
     },
     /// The caller cancelled, and the call stopped or never started.
     Cancelled,
+    /// A person must say yes first, and is asked by whoever made the call; nothing ran. Comes only from an approver that
+    /// answers [`Approval::Later`].
+    NeedsApproval(Box<Ask>),
     /// No tool of this agent has that name.
     UnknownTool {
         /// The name called.
@@ -72,6 +149,19 @@ pub enum CallOutcome {
         /// The nearest names that would work.
         nearest: Vec<String>,
     },
+}
+
+/// An upstream server's answer to a call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Passed {
+    /// Blocks of content, in the form of the protocol.
+    pub content: Vec<Value>,
+    /// The answer as data, when the server gives it so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Value>,
+    /// Whether the server calls it a failure.
+    pub is_error: bool,
 }
 
 impl CallOutcome {
@@ -89,6 +179,7 @@ impl CallOutcome {
         };
         match self {
             Self::Success(value) => value.clone(),
+            Self::Passed(answer) => json!(answer),
             Self::Expected(body) => json!(body),
             Self::Invalid(error) => failure("invalid_input", error.to_string(), None, Some(json!(error))),
             Self::Sandbox { message, hint } => failure("sandbox_violation", message.clone(), hint.clone(), None),
@@ -104,6 +195,7 @@ impl CallOutcome {
                 Some(json!({ "error_id": error_id, "chain": chain })),
             ),
             Self::Cancelled => failure("cancelled", "the call was cancelled".to_owned(), None, None),
+            Self::NeedsApproval(ask) => failure("approval_required", ask.reason.clone(), None, Some(json!(ask))),
             Self::UnknownTool { name, nearest } => failure(
                 "unknown_tool",
                 format!("this agent has no tool `{name}`"),
@@ -124,10 +216,57 @@ pub(crate) fn with_causes(message: &str, chain: &str) -> String {
     }
 }
 
+/// Which tools are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// Those that are shown now: deferred ones only once they were searched for.
+    Shown,
+    /// All of them: for a client that defers by itself.
+    Every,
+}
+
+/// Tells that the tools have changed.
+#[derive(Debug)]
+pub struct Changes(Subscription<Change>);
+
+impl Changes {
+    /// What a catalogue tells from now on.
+    pub fn of<R>(catalogue: &Catalogue<R>) -> Self {
+        Self(catalogue.subscribe())
+    }
+
+    /// Waits for a change, and then until there was none for 50 ms, one second at most: a storm is told once. `false`
+    /// when it was stopped instead.
+    pub async fn settled(&mut self, stop: &CancellationToken) -> bool {
+        tokio::select! {
+            () = stop.cancelled() => return false,
+            _ = self.0.recv() => {}
+        }
+        let latest = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < latest && timeout(Duration::from_millis(50), self.0.recv()).await.is_ok() {}
+        true
+    }
+}
+
 /// What a face needs: the tools of one agent, and a way to call them.
 pub trait ToolService: Send + Sync + 'static {
-    /// The tools served, sorted by name. Touches no disk.
-    fn tools(&self) -> &[&'static Tool];
+    /// The tools, sorted by name. Touches no disk.
+    fn tools(&self, listing: Listing) -> Vec<Arc<Definition>>;
+
+    /// Another number whenever [`tools`](Self::tools) gives something else.
+    fn revision(&self) -> u64 {
+        0
+    }
+
+    /// Tells that the tools have changed; nothing when they never do.
+    fn changes(&self) -> Option<Changes> {
+        None
+    }
+
+    /// Ends when the tools are all there that come by themselves, or no longer worth waiting for.
+    fn ready(&self) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
 
     /// Carries out one call. Never panics, always answers.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send;

@@ -4,18 +4,25 @@
 //! setting that is silently ignored is worse than none. Leaves out anything that changes a tool's contract: that is in
 //! the specs.
 
+mod hooks;
+mod permissions;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use devloop_core::permission::Source;
 use devloop_core::retention::Policy;
 use devloop_core::sandbox::{FsError, ProjectDir, RelPath};
 use jiff::SignedDuration;
 use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use toml::Spanned;
+
+pub use hooks::Hooks;
+pub use permissions::Permissions;
 
 /// The most that is read of a settings file; one with every key has less than a hundredth of that.
 const LARGEST_FILE: u64 = 64 * 1024;
@@ -40,6 +47,10 @@ pub struct Config {
     pub artifact_days: u32,
     /// How many full files of the timeline stay; 0 is all. Default: 0.
     pub timeline_files: usize,
+    /// Mode and rules. Default: the mode `default` without rules.
+    pub permissions: Permissions,
+    /// Programs that hear of calls; the user's first.
+    pub hooks: Hooks,
 }
 
 impl Default for Config {
@@ -52,6 +63,8 @@ impl Default for Config {
             replay_days: 90,
             artifact_days: 30,
             timeline_files: 0,
+            permissions: Permissions::default(),
+            hooks: Hooks::default(),
         }
     }
 }
@@ -81,6 +94,27 @@ pub const TEMPLATE: &str = "\
 # artifact_days = 30
 # The newest full files of the timeline, 64 MiB each (0 to 10000); 0 keeps all.
 # timeline_files = 0
+
+[permissions]
+# How much runs without being asked for: `plan` (nothing is changed), `default`, `auto_edit` (files are edited) or
+# `bypass` (nothing is asked). A project's mode counts only when it is stricter than yours.
+# mode = \"default\"
+# Rules: `tool`, `tool(content)`, with `*` for anything: \"mcp__github__*\", \"Bash(git status*)\". A project's rules are
+# added to yours. What is denied never runs, in no mode. Of the rest, what the mode lets run runs; then what is allowed;
+# what stands under `ask` is asked each time; what no rule speaks of is asked, and the answer may count for the session.
+# allow = []
+# ask = []
+# deny = []
+# Only in your own settings: whether hooks that come with a project may run.
+# project_hooks = false
+
+# Programs that hear of calls, as many as you like; they can deny, ask and change input, and never allow. They read and say
+# JSON as Claude Code's hooks do, and one that fails denies.
+# [[hooks]]
+# event = \"pre_tool_use\" # or \"post_tool_use\"
+# calls = \"Bash(*)\" # a rule: which calls; all without it
+# command = [\"python3\", \"guard.py\"]
+# timeout_ms = 10000
 ";
 
 /// A settings file that cannot be used.
@@ -118,11 +152,11 @@ impl Config {
         let mut config = Self::default();
         if let Some(path) = user {
             let text = read_users(path).map_err(|message| ConfigError::new(path, message))?;
-            config.apply(text, path)?;
+            config.apply(text, path, Source::User)?;
         }
         let path = project.path().join(FILE_NAME);
         let text = read_projects(project).map_err(|message| ConfigError::new(&path, message))?;
-        config.apply(text, &path)?;
+        config.apply(text, &path, Source::Project)?;
         Ok(config)
     }
 
@@ -131,6 +165,11 @@ impl Config {
         let absolute = |name| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))?;
         Some(base.join("devloop/devloop.toml"))
+    }
+
+    /// The mode and the rules of the settings, to which a session adds its grants.
+    pub fn policy(&self) -> devloop_core::permission::Policy {
+        self.permissions.policy()
     }
 
     /// What `devloop gc` leaves in place.
@@ -145,7 +184,7 @@ impl Config {
         }
     }
 
-    fn apply(&mut self, bytes: Option<Vec<u8>>, path: &Path) -> Result<(), ConfigError> {
+    fn apply(&mut self, bytes: Option<Vec<u8>>, path: &Path, source: Source) -> Result<(), ConfigError> {
         let Some(bytes) = bytes else { return Ok(()) };
         let text = str::from_utf8(&bytes)
             .map_err(|error| ConfigError::new(path, format!("it is not UTF-8 from byte {} on", error.valid_up_to())))?;
@@ -154,14 +193,17 @@ impl Config {
         let file: Settings =
             toml::from_str(text).map_err(|error| ConfigError::new(path, error.to_string().trim_end().to_owned()))?;
         let wrong = |key: &str, at: usize, found: String, expected: &str| {
-            let before = text.get(..at).unwrap_or(text);
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or(before).chars().count() + 1;
-            ConfigError::new(
-                path,
-                format!("line {line}, column {column}: {key} is {found}; expected {expected}"),
-            )
+            misplaced(path, text, at, &format!("{key} is {found}; expected {expected}"))
         };
+        let line = |at: usize| place(text, at).0;
+        let mut permissions = file.permissions;
+        self.hooks
+            .trust(permissions.project_hooks.take(), source)
+            .and_then(|()| self.hooks.join(file.hooks, source))
+            .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
+        self.permissions
+            .join(permissions, source, path, line)
+            .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
         if let Some(name) = file.server.name {
             let (at, name) = (name.span().start, name.into_inner());
             let fits = (1..=20).contains(&name.len())
@@ -208,6 +250,18 @@ impl Config {
     }
 }
 
+/// Line and column of a byte, from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    (line, before.rsplit('\n').next().unwrap_or(before).chars().count() + 1)
+}
+
+fn misplaced(path: &Path, text: &str, at: usize, message: &str) -> ConfigError {
+    let (line, column) = place(text, at);
+    ConfigError::new(path, format!("line {line}, column {column}: {message}"))
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
@@ -217,6 +271,10 @@ struct Settings {
     limits: Limits,
     #[serde(default)]
     retention: Retention,
+    #[serde(default)]
+    permissions: permissions::Section,
+    #[serde(default)]
+    hooks: Vec<Spanned<hooks::Section>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -291,6 +349,8 @@ fn read_users(path: &Path) -> Result<Option<Vec<u8>>, String> {
 mod tests {
     use std::fs;
 
+    use devloop_core::permission::{List, Mode};
+
     use super::*;
 
     fn make_pipe(path: &Path) {
@@ -320,11 +380,14 @@ mod tests {
             .lines()
             .map(|line| {
                 line.strip_prefix("# ")
-                    .filter(|rest| rest.contains(" = "))
+                    .filter(|rest| rest.contains(" = ") || rest.starts_with("[["))
                     .unwrap_or(line)
             })
             .collect();
-        assert_eq!(load(&uncommented.join("\n"), None).unwrap(), Config::default());
+        let config = load("", Some(&uncommented.join("\n"))).unwrap();
+        assert_eq!(config.hooks.iter().len(), 1);
+        let hooks = Hooks::default();
+        assert_eq!(Config { hooks, ..config }, Config::default());
     }
 
     #[test]
@@ -335,6 +398,133 @@ mod tests {
         )
         .unwrap();
         assert_eq!((config.lock_wait.as_millis(), config.history_kept), (10, 3));
+    }
+
+    #[test]
+    fn rules_of_both_count_and_a_project_cannot_loosen_the_users_mode() {
+        let user = "[permissions]\nmode = \"auto_edit\"\ndeny = ['Bash(rm *)']\n";
+        let project = "[permissions]\nmode = 'plan'\nallow = [\n  'github__*',\n]\nask = ['a']\n";
+        let both = load(project, Some(user)).unwrap().permissions;
+        assert_eq!(both.mode(), Mode::Plan);
+        let shown: Vec<String> = both
+            .rules()
+            .map(|(list, rule, origin)| {
+                let file = origin.place.rsplit('/').next().unwrap_or_default();
+                format!("{} {rule} {:?} {file}", list.as_str(), origin.source)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "deny Bash(rm *) User user.toml:3",
+                "allow github__* Project devloop.toml:4",
+                "ask a Project devloop.toml:6",
+            ]
+        );
+        let policy = both.policy();
+        assert_eq!(
+            [List::Allow, List::Ask, List::Deny].map(|list| policy.rules(list).len()),
+            [1, 1, 1]
+        );
+        assert_eq!((policy.mode(), both.notes().len()), (Mode::Plan, 0));
+
+        for (user, project, mode) in [
+            (None, None, Mode::Default),
+            (Some("bypass"), None, Mode::Bypass),
+            (Some("bypass"), Some("default"), Mode::Default),
+            (Some("auto_edit"), Some("bypass"), Mode::AutoEdit),
+            (None, Some("bypass"), Mode::Default),
+            (None, Some("auto_edit"), Mode::Default),
+            (Some("plan"), Some("default"), Mode::Plan),
+        ] {
+            let file = |mode: Option<&str>| {
+                mode.map(|mode| format!("[permissions]\nmode = '{mode}'\n"))
+                    .unwrap_or_default()
+            };
+            let found = load(&file(project), Some(&file(user))).unwrap().permissions;
+            assert_eq!(found.mode(), mode, "{user:?} {project:?}");
+            let loosens = project.and_then(Mode::parse).is_some_and(|project| project > mode);
+            assert_eq!(found.notes().len(), usize::from(loosens));
+            assert!(
+                found
+                    .notes()
+                    .iter()
+                    .all(|note| note.contains("devloop.toml:2: permissions.mode `"))
+            );
+        }
+    }
+
+    #[test]
+    fn a_projects_hooks_run_only_when_the_user_lets_them() {
+        let hook = "[[hooks]]\nevent = 'pre_tool_use'\ncommand = ['guard']\n";
+        let error = load(hook, None).unwrap_err();
+        assert!(
+            error.contains("line 1, column 1: hooks of a project start programs"),
+            "{error}"
+        );
+        let lets = "[permissions]\nproject_hooks = true\n";
+        let both = load(hook, Some(&format!("{lets}{}", hook.replace("guard", "mine")))).unwrap();
+        let commands: Vec<_> = both.hooks.iter().map(|hook| hook.command[0].as_str()).collect();
+        assert_eq!(commands, ["mine", "guard"]);
+        let error = load(&format!("{lets}{hook}"), None).unwrap_err();
+        assert!(
+            error.contains("line 2, column 17: permissions.project_hooks is for your own settings"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn wrong_hooks_are_told_with_their_place() {
+        let told = |lines: &str| load("", Some(&format!("[[hooks]]\n{lines}\n"))).unwrap_err();
+        for (lines, expected) in [
+            (
+                "event = 'pre_tool_use'\ncommand = []",
+                "line 1, column 1: hooks.command names no program",
+            ),
+            (
+                "event = 'pre_tool_use'\ncommand = ['x']\ntimeout_ms = 0",
+                "line 4, column 14: hooks.timeout_ms is 0",
+            ),
+            (
+                "event = 'pre_tool_use'\ncommand = ['x']\ncalls = 'x('",
+                "line 4, column 9: hooks.calls: the rule `x(`",
+            ),
+            ("event = 'before'\ncommand = ['x']", "unknown variant `before`"),
+            ("event = 'pre_tool_use'", "missing field `command`"),
+            (
+                "event = 'pre_tool_use'\ncommand = ['x']\nwhen = 1",
+                "unknown field `when`",
+            ),
+        ] {
+            let error = told(lines);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn wrong_permissions_are_told_with_their_place() {
+        for (text, expected) in [
+            (
+                "mode = 'acceptEdits'",
+                "line 2, column 8: permissions.mode is \"acceptEdits\"; expected `plan`, `default`, `auto_edit`, `bypass`; write \
+                 `auto_edit`",
+            ),
+            (
+                "deny = ['ok', 'Bash(rm']",
+                "line 2, column 15: permissions.deny: the rule `Bash(rm`, character 5: this `(` is not closed; end the rule with `)`",
+            ),
+            (
+                "allow = ['a', '']",
+                "line 2, column 15: permissions.allow: the rule ``, character 1: it is empty; write `Tool` or `Tool(content)`",
+            ),
+        ] {
+            let error = load(&format!("[permissions]\n{text}\n"), None).unwrap_err();
+            assert!(error.ends_with(expected), "{error}");
+        }
+        for text in ["allow = 'a'", "allow = [1]", "rules = []", "mode = 1"] {
+            let error = load(&format!("[permissions]\n{text}\n"), None).unwrap_err();
+            assert!(error.contains("line 2, column"), "{error}");
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::Progress;
 use crate::identity::Identity;
 use crate::project::Project;
+use crate::session::Session;
 
 /// One call, as its handler sees it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -31,6 +32,7 @@ pub struct Context {
 /// What a context is made of.
 #[derive(Debug)]
 pub(crate) struct Parts {
+    pub(crate) session: Session,
     pub(crate) project: Arc<Project>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) tool: &'static Tool,
@@ -59,6 +61,11 @@ pub enum Level {
 impl Context {
     pub(crate) fn new(parts: Parts) -> Self {
         Self { inner: Arc::new(parts) }
+    }
+
+    /// The session that the call belongs to.
+    pub fn session(&self) -> &Session {
+        &self.inner.session
     }
 
     /// Company, project, agent, unit, agent call and session.
@@ -100,6 +107,11 @@ impl Context {
     /// Whether the caller no longer wants the result. A handler asks between steps and never stops inside a write.
     pub fn cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
+    }
+
+    /// Cancelled when the caller no longer wants the result.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.inner.cancel
     }
 
     /// Takes the lock `name` of the project, waiting as long as the settings say and no longer than the caller wants the

@@ -94,6 +94,11 @@ impl Listener {
         self.0.try_recv().as_deref().map(Told::from)
     }
 
+    /// The next event, as soon as one is there. Blocks no thread.
+    pub async fn recv(&self) -> Told {
+        Told::from(&*self.0.recv().await)
+    }
+
     /// The next event, waiting at most `timeout` for it. Blocks the thread.
     pub fn recv_timeout(&self, timeout: Duration) -> Option<Told> {
         self.0.recv_timeout(timeout).as_deref().map(Told::from)

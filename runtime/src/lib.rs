@@ -23,14 +23,10 @@
 //! let events = session.project().subscribe(64);
 //!
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-//! let outcome = runtime.block_on(session.call(CallRequest {
-//!     tool: "write_todolist".to_owned(),
-//!     arguments: serde_json::from_str(r#"{"items": [{"id": "step-001", "description": "Embed it"}]}"#)?,
-//!     // Unique for each call, so that a repeated one can be told from a new one.
-//!     tool_use_id: "my-host:1".to_owned(),
-//!     cancel: Default::default(),
-//!     progress: None,
-//! }));
+//! let arguments = serde_json::from_str(r#"{"items": [{"id": "step-001", "description": "Embed it"}]}"#)?;
+//! // The last is unique for each call, so that a repeated one can be told from a new one.
+//! let request = CallRequest::new("write_todolist", arguments, "my-host:1");
+//! let outcome = runtime.block_on(session.call(request));
 //! assert!(matches!(outcome, CallOutcome::Success(_)));
 //! assert_eq!(events.try_recv().expect("an event").name(), "agent.todolist");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -42,6 +38,7 @@
 //! Leaves out what needs no generated code: that is `devloop-core`. It, the contract and the generated types are here as
 //! [`core`], [`contract`] and [`generated`], so that a host needs no other dependency for them.
 
+pub mod artifacts;
 pub mod call;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -50,6 +47,7 @@ pub mod context;
 pub mod events;
 pub mod execution;
 mod handlers;
+pub mod hooks;
 pub mod identity;
 pub mod ids;
 mod json;
@@ -58,6 +56,7 @@ pub mod mcp;
 mod patient;
 pub mod project;
 pub mod projection;
+mod servers;
 pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use devloop_core::audit::AuditLog;
 use devloop_core::events::{Broker, EventJournal};
 use devloop_core::memory::Shelf;
 use devloop_core::runtime_state::{PhaseGraph, RuntimeState, Said};
@@ -16,6 +17,7 @@ use devloop_core::sandbox::{FsError, PathProblem, ProjectDir, Sandbox};
 use devloop_core::store::{Clock, Replay, Store, StoreError, SystemClock};
 use devloop_core::timeline::Timeline;
 
+use crate::artifacts;
 use crate::config::{Config, ConfigError};
 use crate::events::{Listener, Replayed};
 use crate::execution::Executor;
@@ -98,6 +100,8 @@ pub struct Project {
     pub(crate) controller: Arc<dyn LoopController>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) executor: Executor,
+    /// Where artifacts are kept; nowhere when it is absent.
+    pub(crate) artifacts: Option<PathBuf>,
     replays: Mutex<BTreeMap<String, Arc<Replay>>>,
     shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
 }
@@ -143,10 +147,12 @@ impl Project {
         let dir = ProjectDir::open(&path).map_err(OpenError::Dir)?;
         let user = Config::user_file(|name| std::env::var_os(name));
         let config = Config::load(&dir, user.as_deref()).map_err(OpenError::Config)?;
-        Ok(Self::new(dir, config))
+        let mut project = Self::new(dir, config);
+        project.artifacts = artifacts::root(|name| std::env::var_os(name));
+        Ok(project)
     }
 
-    /// A project from its parts, with the system's clock and no loop controller.
+    /// A project from its parts, with the system's clock, no loop controller and no place for artifacts.
     pub fn new(dir: ProjectDir, config: Config) -> Self {
         let (dir, broker): (_, Broker) = (Arc::new(dir), Broker::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -159,6 +165,7 @@ impl Project {
             controller: Arc::new(NoController),
             ids: Arc::new(UniqueIds),
             executor: Executor::of_process(),
+            artifacts: None,
             replays: Mutex::default(),
             shelves: Mutex::default(),
         }
@@ -185,6 +192,14 @@ impl Project {
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
+        self
+    }
+
+    /// Replaces the directory in which artifacts are kept, those of other projects included: this user's alone, made when
+    /// the first one is written.
+    #[must_use]
+    pub fn with_artifacts(mut self, root: PathBuf) -> Self {
+        self.artifacts = Some(root);
         self
     }
 
@@ -220,6 +235,11 @@ impl Project {
     /// The project's timeline, for reading: no agent's patterns let anybody write here.
     pub fn timeline(&self) -> Timeline {
         Timeline::new(self.machinery())
+    }
+
+    /// Every call of a tool that was made in the project, newest last.
+    pub fn audit(&self) -> AuditLog {
+        AuditLog::new(self.machinery())
     }
 
     /// The project's events on disk, those of other processes included.

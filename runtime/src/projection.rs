@@ -3,19 +3,14 @@
 //! Answers for pure functions from the generated tables to JSON. Leaves out tools: their forms are
 //! [`devloop_core::registry::projection`], which here only meets the types of the protocol library.
 
+use devloop_contract::agent::Hook;
 use devloop_contract::{Agent, InternalError, Tool};
 use devloop_core::registry::{Definition, projection};
 use serde_json::{Map, Value, json};
 
-/// The tools granted to an agent, sorted by name.
+/// The tools that an agent has: those granted to it, and those of the group `catalog`. Sorted by name.
 pub fn tools_of(agent: &Agent) -> Vec<&'static Tool> {
-    let mut tools: Vec<_> = agent
-        .tools
-        .iter()
-        .filter_map(|name| devloop_generated::tool(name))
-        .collect();
-    tools.sort_by_key(|tool| tool.name);
-    tools
+    devloop_generated::all_tools().filter(|tool| agent.has(tool)).collect()
 }
 
 /// A tool as an MCP server lists it, in the types of the protocol library.
@@ -63,6 +58,22 @@ pub fn agent(agent: &Agent) -> Value {
             "env": env,
             "site": sandbox.site,
         },
+        "policy": {
+            "mode": agent.policy.mode,
+            "allow": agent.policy.allow,
+            "ask": agent.policy.ask,
+            "deny": agent.policy.deny,
+            "hooks": agent.policy.hooks.iter().map(hook).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn hook(hook: &Hook) -> Value {
+    json!({
+        "event": hook.event,
+        "calls": hook.calls,
+        "command": hook.command,
+        "timeout_ms": u64::try_from(hook.timeout.as_millis()).unwrap_or(u64::MAX),
     })
 }
 
@@ -97,7 +108,8 @@ mod tests {
     #[test]
     fn every_granted_tool_exists() {
         for agent in devloop_generated::AGENTS {
-            assert_eq!(tools_of(agent).len(), agent.tools.len(), "{}", agent.name);
+            let granted = tools_of(agent).into_iter().filter(|tool| !tool.is_of_catalog());
+            assert_eq!(granted.count(), agent.tools.len(), "{}", agent.name);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use devloop_core::retention::artifacts;
+use devloop_core::artifacts;
 use devloop_core::sandbox::ProjectDir;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -731,7 +731,8 @@ async fn every_version_with_a_handshake_is_spoken() {
         let info = json!({"name": "devloop", "title": "devloop tool registry", "version": env!("CARGO_PKG_VERSION")});
         assert_eq!(result["serverInfo"], info);
         assert_eq!(result["instructions"], json!("A service for tests."));
-        assert_eq!(result["capabilities"], json!({"tools": {}}));
+        let capabilities = json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}});
+        assert_eq!(result["capabilities"], capabilities);
     }
     let mut client = Client::start(ServeOptions::default());
     client.send(&initialize("1999-01-01")).await;

@@ -501,6 +501,7 @@ async fn call(session: &Session, id: &str, input: &Value) -> CallOutcome {
         tool_use_id: id.into(),
         cancel: CancellationToken::default(),
         progress: None,
+        approver: None,
     };
     session.call(request).await
 }
@@ -579,6 +580,7 @@ async fn a_cancelled_call_does_nothing() {
         tool_use_id: "t".into(),
         cancel,
         progress: None,
+        approver: None,
     };
     assert!(matches!(
         session(dir.path()).call(request).await,

@@ -40,6 +40,7 @@ fn request(arguments: &Value, cancel: &CancellationToken) -> CallRequest {
         tool_use_id: "test:1".to_owned(),
         cancel: cancel.clone(),
         progress: None,
+        approver: None,
     }
 }
 
@@ -110,7 +111,8 @@ async fn a_call_that_was_cancelled_before_never_starts() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     assert_eq!(session.call(request(&list("x"), &cancel)).await, CallOutcome::Cancelled);
-    assert!(!dir.path().join("agent-state").exists());
+    assert_eq!(on_disk(dir.path()), "");
+    assert!(!dir.path().join("agent-state/.events").exists());
 }
 
 #[tokio::test]

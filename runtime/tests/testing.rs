@@ -9,7 +9,7 @@ use std::time::Duration;
 use devloop_contract::Handle;
 use devloop_generated::tools::persistence::write_todolist::{Input, WriteTodolist};
 use devloop_runtime::AgentId;
-use devloop_runtime::call::{CallOutcome, ToolService};
+use devloop_runtime::call::{CallOutcome, Listing, ToolService};
 use devloop_runtime::testing::{Change, TestProject, UNIT};
 use serde_json::{Value, json};
 
@@ -174,10 +174,10 @@ fn the_examples_of_all_specs_change_only_what_is_declared() {
             session.session().identity().unit_id.as_deref(),
             agent.agent().needs_unit.then_some(UNIT)
         );
-        for tool in session.session().tools() {
-            for example in tool.examples {
-                let arguments = serde_json::from_str(example.input).unwrap();
-                let seen = session.call(tool.name, arguments);
+        for tool in session.session().tools(Listing::Every) {
+            for example in &tool.examples {
+                let arguments = serde_json::from_str(&example.input).unwrap();
+                let seen = session.call(&tool.name, arguments);
                 let is_well = matches!(seen.result, CallOutcome::Success(_) | CallOutcome::Expected(_));
                 assert!(is_well, "{} of {}: {:?}", example.title, tool.name, seen.result);
             }

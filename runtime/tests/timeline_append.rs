@@ -414,6 +414,7 @@ fn a_cancelled_call_appends_nothing() {
         tool_use_id: "use-2".to_owned(),
         cancel: cancel.clone(),
         progress: None,
+        approver: None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -508,6 +508,7 @@ fn a_state_that_cannot_be_put_back_is_told_with_both_reasons() {
         tool_use_id: "t".into(),
         cancel: CancellationToken::new(),
         progress: None,
+        approver: None,
     }));
     let CallOutcome::Internal { chain, .. } = outcome else {
         panic!("{outcome:?}")
@@ -685,6 +686,7 @@ async fn a_call_that_is_cancelled_under_its_lock_writes_nothing() {
         tool_use_id: "t".into(),
         cancel: clock.token.clone(),
         progress: None,
+        approver: None,
     };
     assert_eq!(session.call(request).await, CallOutcome::Cancelled);
     assert!(clock.looks.load(Ordering::SeqCst) >= 2);

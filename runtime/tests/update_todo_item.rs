@@ -459,6 +459,7 @@ async fn a_call_that_is_cancelled_under_its_lock_writes_nothing() {
         tool_use_id: "t".into(),
         cancel: clock.token.clone(),
         progress: None,
+        approver: None,
     };
     assert_eq!(session.call(request).await, CallOutcome::Cancelled);
     assert!(clock.looks.load(Ordering::SeqCst) >= 2);

@@ -72,6 +72,7 @@ async fn write(session: &Session, text: &str, cancel: CancellationToken) -> Call
         tool_use_id: "t".into(),
         cancel,
         progress: None,
+        approver: None,
     };
     session.call(request).await
 }
@@ -99,7 +100,7 @@ async fn a_call_that_waits_for_a_lock_ends_when_it_is_cancelled() {
     let outcome = write(&session(dir.path(), &clock), "x", clock.token.clone()).await;
     assert_eq!(outcome, CallOutcome::Cancelled);
     drop(held);
-    assert_eq!(names_in(&state), [".locks"]);
+    assert_eq!(names_in(&state), [".calls", ".locks"]);
 }
 
 #[tokio::test]

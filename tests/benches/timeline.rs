@@ -123,6 +123,7 @@ impl Calls {
             tool_use_id: format!("bench:{}", CALLS.fetch_add(1, Ordering::Relaxed)),
             cancel: tokio_util::sync::CancellationToken::new(),
             progress: None,
+            approver: None,
         };
         let outcome = self.runtime.block_on(self.session.call(request));
         assert!(matches!(outcome, CallOutcome::Success(_)), "{outcome:?}");

@@ -147,6 +147,7 @@ impl Tools {
             tool_use_id: "bench".to_owned(),
             cancel: tokio_util::sync::CancellationToken::new(),
             progress: None,
+            approver: None,
         };
         let outcome = self.runtime.block_on(self.session.call(request));
         assert!(matches!(outcome, CallOutcome::Success(_)), "{outcome:?}");

@@ -4,12 +4,14 @@
 //! them, so that none needs another one's inside: the forms of names (`forms`), values against schemas (`values`), paths among
 //! values (`path_values`). Leaves out reading (`load`, `decode`).
 
+mod catalog;
 mod examples;
 mod faces;
 mod forms;
 mod names;
 mod path_values;
 mod paths;
+mod permission;
 mod policy;
 mod references;
 mod schemas;
@@ -29,7 +31,9 @@ pub(crate) fn run(specs: &Specs, report: &mut Report) {
     let schemas = schemas::check(specs, report);
     faces::check(specs, &schemas, report);
     references::check(specs, report);
+    catalog::check(specs, report);
     paths::check(specs, report);
+    permission::check(specs, report);
     policy::check(specs, report);
     path_values::check(specs, report);
     examples::check(specs, &schemas, report);

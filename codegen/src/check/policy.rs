@@ -30,7 +30,8 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             let Some(Some(tool)) = tools.get(name.as_str()) else {
                 continue;
             };
-            if spec.cli.tools[..index].contains(name) {
+            // Nobody is granted a tool of the catalogue, and none touches anything.
+            if spec.cli.tools[..index].contains(name) || tool.is_of_catalog() {
                 continue;
             }
             let pointer = format!("/cli/tools/{index}");

@@ -98,7 +98,12 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             let pointer = format!("/cli/host_tools/{index}");
             if names.tools.contains(&name.as_str()) {
                 let message = format!("`{name}` is a tool of these specs, not of a host");
-                report.value(doc, &pointer, message, "grant it under `tools`".to_owned());
+                let help = if names.catalog.contains(&name.as_str()) {
+                    "remove it: every agent has the tools of the group `catalog`"
+                } else {
+                    "grant it under `tools`"
+                };
+                report.value(doc, &pointer, message, help.to_owned());
             } else if let Some(tool) = names.aliases.get(name.as_str()) {
                 let message = format!("`{name}` is another name of `{tool}`, a tool of these specs");
                 report.value(doc, &pointer, message, format!("grant `{tool}` under `tools`"));
@@ -165,14 +170,18 @@ struct Names<'a> {
     tools: Vec<&'a str>,
     /// Other name to name.
     aliases: HashMap<&'a str, &'a str>,
+    /// Those of `tools` that every agent has.
+    catalog: Vec<&'a str>,
 }
 
 impl<'a> Names<'a> {
     fn of(specs: &'a Specs) -> Self {
         let mut tools = Vec::new();
         let mut aliases = HashMap::new();
+        let mut catalog = Vec::new();
         for tool in &specs.tools {
             let spec = &tool.file.spec;
+            let before = tools.len();
             if spec.tools.is_empty() {
                 tools.push(spec.handler.as_str());
             }
@@ -180,17 +189,28 @@ impl<'a> Names<'a> {
                 tools.push(face.name.as_str());
                 aliases.extend(face.aliases.iter().map(|alias| (alias.as_str(), face.name.as_str())));
             }
+            if tool.is_of_catalog() {
+                catalog.extend_from_slice(&tools[before..]);
+            }
         }
-        Self { tools, aliases }
+        Self {
+            tools,
+            aliases,
+            catalog,
+        }
     }
 
     fn tool(&self, doc: Doc<'_>, pointer: &str, name: &str, report: &mut Report) {
-        if self.tools.contains(&name) {
+        if self.catalog.contains(&name) {
+            let message = format!("`{name}` is a tool of the group `catalog`, which every agent has");
+            report.value(doc, pointer, message, "remove it".to_owned());
+        } else if self.tools.contains(&name) {
         } else if let Some(tool) = self.aliases.get(name) {
             let message = format!("`{name}` is another name of `{tool}`, a grant names the tool itself");
             report.value(doc, pointer, message, format!("write `{tool}`"));
         } else if !report.may_exist("specs/tools/", name) {
-            let help = suggest(name, self.tools.iter().copied().filter(|name| is_snake(name)));
+            let grantable = |tool: &&str| is_snake(tool) && !self.catalog.contains(tool);
+            let help = suggest(name, self.tools.iter().copied().filter(grantable));
             report.value(doc, pointer, format!("there is no tool `{name}`"), help);
         }
     }

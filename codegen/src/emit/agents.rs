@@ -7,8 +7,10 @@ use quote::quote;
 
 use super::Layout;
 use super::rust::{RustFile, arms, docs, ident, prose, text, texts, upper_ident};
+use super::tools::duration;
 use crate::FileMap;
-use crate::resolve::pascal_case;
+use crate::model::PolicyMode;
+use crate::resolve::{HOOK_TIMEOUT_MS, pascal_case, timeout_ms};
 use crate::specs::AgentFile;
 
 /// Adds the file.
@@ -116,6 +118,15 @@ fn table(agent: &AgentFile) -> TokenStream {
         let value = text(value);
         quote!((#name, #value))
     });
+    let policy = &spec.policy;
+    let mode = policy.mode.map_or("", PolicyMode::as_str);
+    let (allow, ask, deny) = (texts(&policy.allow), texts(&policy.ask), texts(&policy.deny));
+    let hooks = policy.hooks.iter().map(|hook| {
+        let (event, calls) = (hook.event.as_str(), text(hook.calls.as_deref().unwrap_or("*")));
+        let (command, time) = (texts(&hook.command), hook.timeout.as_deref().and_then(timeout_ms));
+        let time = duration(time.unwrap_or(HOOK_TIMEOUT_MS));
+        quote!(devloop_contract::agent::Hook { event: #event, calls: #calls, command: #command, timeout: #time })
+    });
     quote! {
         #about
         pub static #constant: devloop_contract::Agent = devloop_contract::Agent {
@@ -142,6 +153,13 @@ fn table(agent: &AgentFile) -> TokenStream {
                 read_allow: #read_allow,
                 env: &[#(#env),*],
                 site: #site,
+            },
+            policy: devloop_contract::agent::Policy {
+                mode: #mode,
+                allow: #allow,
+                ask: #ask,
+                deny: #deny,
+                hooks: &[#(#hooks),*],
             },
         };
     }

@@ -104,6 +104,7 @@ fn tool(layout: &Layout<'_>, face: &Face<'_>) -> Value {
         "failures": failures,
         "common_failures": spec.common_failures,
         "effects": spec.effects,
+        "every_agent": face.tool.is_of_catalog(),
         "granted_to": layout
             .grants()
             .filter(|(_, granted)| granted.name == face.name)

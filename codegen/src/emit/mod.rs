@@ -75,12 +75,13 @@ struct Layout<'s> {
     events: &'s SpecFile<EventsSpec>,
 }
 
-/// How much there is of everything.
+/// How much there is of everything. The tools of the catalogue are counted apart: they are no part of what is granted.
 struct Totals {
     handlers: usize,
     tools: usize,
     names: usize,
     grants: usize,
+    catalog: usize,
 }
 
 impl<'s> Layout<'s> {
@@ -124,11 +125,13 @@ impl<'s> Layout<'s> {
     }
 
     fn totals(&self) -> Totals {
+        let granted = || self.faces.iter().filter(|face| !face.tool.is_of_catalog());
         Totals {
-            handlers: self.handlers().count(),
-            tools: self.faces.len(),
-            names: self.faces.iter().map(|face| 1 + face.aliases.len()).sum(),
+            handlers: self.handlers().filter(|tool| !tool.is_of_catalog()).count(),
+            tools: granted().count(),
+            names: granted().map(|face| 1 + face.aliases.len()).sum(),
             grants: self.grants().count(),
+            catalog: self.faces.len() - granted().count(),
         }
     }
 }

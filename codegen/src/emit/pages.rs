@@ -69,16 +69,18 @@ fn reference(layout: &Layout<'_>) -> String {
     let mut text = format!("<!-- {} -->\n", header("", "specs/").trim());
     let _ = write!(
         text,
-        "\n# Reference\n\nhandlers={} tools={} names={} grants={}\n\n## Tools\n\n",
-        totals.handlers, totals.tools, totals.names, totals.grants
+        "\n# Reference\n\nhandlers={} tools={} names={} grants={} catalog={}\n\n\
+         The tools of the group `catalog` are every agent's without a grant, and are counted apart.\n\n## Tools\n\n",
+        totals.handlers, totals.tools, totals.names, totals.grants, totals.catalog
     );
     text.push_str("| Tool | Group | Kind | Agents | What it does |\n| --- | --- | --- | --- | --- |\n");
     for face in &layout.faces {
-        let agents: Vec<&str> = layout
-            .grants()
-            .filter(|(_, granted)| granted.name == face.name)
-            .map(|(agent, _)| agent.file.spec.name.as_str())
-            .collect();
+        let agents: Vec<&str> = if face.tool.is_of_catalog() {
+            vec!["every agent"]
+        } else {
+            let grants = layout.grants().filter(|(_, granted)| granted.name == face.name);
+            grants.map(|(agent, _)| agent.file.spec.name.as_str()).collect()
+        };
         let mut name = format!("`{}`", face.name);
         for alias in face.aliases {
             let _ = write!(name, ", `{alias}`");

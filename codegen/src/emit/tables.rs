@@ -110,8 +110,14 @@ fn tables(layout: &Layout<'_>) -> String {
         quote!(Grant { agent: crate::AgentId::#agent, tool: ToolId::#tool })
     });
     let totals = layout.totals();
-    let [handlers, tools, names, grant_count] =
-        [totals.handlers, totals.tools, totals.names, totals.grants].map(Literal::usize_unsuffixed);
+    let [handlers, tools, names, grant_count, catalog] = [
+        totals.handlers,
+        totals.tools,
+        totals.names,
+        totals.grants,
+        totals.catalog,
+    ]
+    .map(Literal::usize_unsuffixed);
     file.push(quote! {
         /// That an agent may call a tool.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +131,7 @@ fn tables(layout: &Layout<'_>) -> String {
         /// Every grant, in the order of the loop and of each agent's list.
         pub static GRANTS: &[Grant] = &[#(#grants),*];
 
-        /// How much there is of everything.
+        /// How much there is of everything. The group `catalog`, which every agent has, is counted apart.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Counts {
             /// Handlers: specs, and implementations.
@@ -136,18 +142,21 @@ fn tables(layout: &Layout<'_>) -> String {
             pub names: usize,
             /// Grants of a tool to an agent.
             pub grants: usize,
+            /// Tools that every agent has without a grant.
+            pub catalog: usize,
         }
 
         impl std::fmt::Display for Counts {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, "handlers={} tools={} ", self.handlers, self.tools)?;
-                write!(f, "names={} grants={}", self.names, self.grants)
+                write!(f, "names={} grants={} ", self.names, self.grants)?;
+                write!(f, "catalog={}", self.catalog)
             }
         }
 
         /// How much the specs declare.
         pub const fn counts() -> Counts {
-            Counts { handlers: #handlers, tools: #tools, names: #names, grants: #grant_count }
+            Counts { handlers: #handlers, tools: #tools, names: #names, grants: #grant_count, catalog: #catalog }
         }
     });
     file.finish()

@@ -385,7 +385,7 @@ fn rule_tokens(rule: &RuleSpec) -> TokenStream {
 }
 
 /// The greatest unit that divides it: that is how a person would write it, and what Clippy asks for.
-fn duration(ms: u64) -> TokenStream {
+pub(super) fn duration(ms: u64) -> TokenStream {
     let (function, number) = match ms {
         _ if ms.is_multiple_of(60_000) => ("from_mins", ms / 60_000),
         _ if ms.is_multiple_of(1_000) => ("from_secs", ms / 1_000),

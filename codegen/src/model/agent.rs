@@ -31,6 +31,9 @@ pub struct AgentSpec {
     pub cli: AgentCli,
     /// What it may touch.
     pub sandbox: AgentSandbox,
+    /// What is asked for and denied beside the grants.
+    #[serde(default, skip_serializing_if = "AgentPolicy::is_empty")]
+    pub policy: AgentPolicy,
     /// Translations, by language tag.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub i18n: IndexMap<String, Translation>,
@@ -91,4 +94,91 @@ pub struct AgentSandbox {
     /// The document site that is the role's own: `prd` or `sdd`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
+}
+
+/// What an agent may call, beside its grants. Whoever runs it can be stricter and not looser.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentPolicy {
+    /// The permission mode, unless the settings say a stricter one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PolicyMode>,
+    /// Rules `Tool` or `Tool(content)` of calls that run without being asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Rules of calls that a person is asked for each time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<String>,
+    /// Rules of calls that never run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Programs that hear of calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<AgentHook>,
+}
+
+impl AgentPolicy {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How much runs without being asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyMode {
+    /// What is not `read_only` is denied.
+    Plan,
+    /// Rules and answers decide.
+    Default,
+    /// What is not `execute` runs.
+    AutoEdit,
+}
+
+impl PolicyMode {
+    /// The word of the specs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Default => "default",
+            Self::AutoEdit => "auto_edit",
+        }
+    }
+}
+
+/// A program that hears of calls, started for each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentHook {
+    /// When.
+    pub event: HookEvent,
+    /// Of which calls: a rule. Default: of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<String>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The longest that it may take: `10s` by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+}
+
+/// When a hook is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEvent {
+    /// Before a call.
+    PreToolUse,
+    /// After a call.
+    PostToolUse,
+}
+
+impl HookEvent {
+    /// The word of the specs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PreToolUse => "pre_tool_use",
+            Self::PostToolUse => "post_tool_use",
+        }
+    }
 }

@@ -8,7 +8,7 @@ mod schema;
 mod shared;
 mod tool;
 
-pub use agent::{AgentCli, AgentLoop, AgentSandbox, AgentSpec};
+pub use agent::{AgentCli, AgentHook, AgentLoop, AgentPolicy, AgentSandbox, AgentSpec, HookEvent, PolicyMode};
 pub(crate) use schema::PORTABLE;
 pub use shared::{EventSpec, EventsSpec, TypesSpec};
 pub use tool::{

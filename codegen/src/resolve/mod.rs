@@ -403,6 +403,9 @@ pub fn failure_summary(entry: &FailureEntry) -> &str {
     }
 }
 
+/// How long a hook may take that says nothing.
+pub const HOOK_TIMEOUT_MS: u64 = 10_000;
+
 /// `10s`, `500ms` or `2m` in milliseconds; `None` when it is none of these or zero.
 pub fn timeout_ms(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;

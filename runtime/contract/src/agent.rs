@@ -3,6 +3,10 @@
 //! Answers for the record that generated code fills. Leaves out the enforcement (the core's sandbox) and the launching
 //! of real clients.
 
+use crate::Tool;
+
+use std::time::Duration;
+
 /// One agent template.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -38,6 +42,15 @@ pub struct Agent {
     pub needs_unit: bool,
     /// What it may touch.
     pub sandbox: Sandbox,
+    /// What it may call, beside its grants.
+    pub policy: Policy,
+}
+
+impl Agent {
+    /// Whether the agent may call the tool: it was granted it, or every agent has it.
+    pub fn has(&self, tool: &Tool) -> bool {
+        tool.is_of_catalog() || self.tools.contains(&tool.name)
+    }
 }
 
 /// What an agent may touch in a project.
@@ -66,4 +79,32 @@ pub struct WriteVia {
     pub tool: &'static str,
     /// The patterns.
     pub paths: &'static [&'static str],
+}
+
+/// What an agent may call, beside its grants. Rules are texts of the form `Tool` or `Tool(content)`.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// `plan`, `default` or `auto_edit`; empty when the template says nothing.
+    pub mode: &'static str,
+    /// Calls that run without being asked for.
+    pub allow: &'static [&'static str],
+    /// Calls that a person is asked for each time.
+    pub ask: &'static [&'static str],
+    /// Calls that never run.
+    pub deny: &'static [&'static str],
+    /// Programs that hear of calls.
+    pub hooks: &'static [Hook],
+}
+
+/// A program that hears of calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Hook {
+    /// `pre_tool_use` or `post_tool_use`.
+    pub event: &'static str,
+    /// A rule: of which calls.
+    pub calls: &'static str,
+    /// The program and its arguments.
+    pub command: &'static [&'static str],
+    /// The longest that it may take.
+    pub timeout: Duration,
 }

@@ -5,6 +5,9 @@
 
 use std::time::Duration;
 
+/// The group of the tools that belong to the registry itself: every agent has them, and none is granted them.
+pub const CATALOG: &str = "catalog";
+
 /// One callable tool: a face of a handler.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the spec")]
@@ -84,6 +87,11 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Whether every agent has the tool without a grant.
+    pub fn is_of_catalog(&self) -> bool {
+        self.group == CATALOG
+    }
+
     /// Whether a client may treat the tool as free of side effects: `read_only` as a permission class is not enough,
     /// a tool that declares a write has one.
     pub const fn read_only_hint(&self) -> bool {

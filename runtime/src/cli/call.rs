@@ -1,10 +1,15 @@
-//! `devloop call TOOL`: one call, its result as JSON on standard output.
+//! `devloop call TOOL`: one call, or many of one file, their results as JSON on standard output.
+//!
+//! Answers for reading inputs, for exit codes, and for what a call would do (`--dry-run`). Leaves out the call itself: it
+//! takes the path that all calls take.
 
-use std::fs;
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
 
-use serde_json::{Map, Value};
-use tokio_util::sync::CancellationToken;
+use devloop_contract::ValidationError;
+use devloop_core::permission::Verdict;
+use serde_json::{Map, Value, json};
+use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use super::log::{Delivery, Log};
@@ -13,7 +18,7 @@ use super::target::Target;
 use super::{Exit, target};
 use crate::call::{CallOutcome, CallRequest, ToolService};
 use crate::session::Session;
-use crate::{identity, json};
+use crate::{identity, json as strict};
 
 /// Arguments of `devloop call`.
 #[derive(Debug, clap::Args)]
@@ -21,10 +26,16 @@ use crate::{identity, json};
 Examples:
   devloop call write_todolist --agent pm --project-dir shop --input '{\"items\":[]}'
   devloop call write_todolist --agent coder --unit web --project-dir shop --input @list.json
-  jq … | devloop call write_todolist --agent pm --project-dir shop --input -")]
+  jq … | devloop call write_todolist --agent pm --project-dir shop --input -
+  devloop call write_todolist --agent pm --project-dir shop --input @list.json --dry-run
+  devloop call --agent pm --project-dir shop --batch calls.ndjson
+
+Each line of a batch is {\"tool\": NAME, \"input\": {…}, \"tool_use_id\": ID}; TOOL stands in for a missing `tool`.
+Each line of the answer is {\"line\": N, \"tool\": NAME, \"result\": {…}}, in order. The exit code is the worst.")]
 pub(super) struct Args {
     /// The tool's name or an alias.
-    tool: String,
+    #[arg(required_unless_present = "batch")]
+    tool: Option<String>,
     #[command(flatten)]
     target: Target,
     /// The input: JSON, `@FILE`, or `-` for standard input.
@@ -33,30 +44,60 @@ pub(super) struct Args {
     /// Names this one call: a tool that creates something does it once for each name. Default: a new one.
     #[arg(long, value_name = "ID")]
     tool_use_id: Option<String>,
+    /// Build the input and tell what would run and why; do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Make the calls of a file, one on each line, `-` for standard input; go on when one fails.
+    #[arg(long, value_name = "FILE|-", conflicts_with_all = ["input", "tool_use_id"])]
+    batch: Option<String>,
+    /// Stop a batch after the first call that does not end well.
+    #[arg(long, requires = "batch")]
+    stop_on_failure: bool,
 }
 
-pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
+pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     // What goes wrong beside the call, such as an event journal that cannot be written, is told nowhere else.
     let _log = Log::start(Delivery::Direct);
-    match prepare(&args) {
-        Ok((session, arguments)) => {
-            let tool_use_id = args.tool_use_id.unwrap_or_else(|| format!("cli-{}", Uuid::now_v7()));
-            let outcome = match call(&session, args.tool, arguments, tool_use_id) {
-                Ok(outcome) => outcome,
-                Err(error) => {
-                    printer.error(format_args!("cannot start the runtime: {error}"));
-                    return Exit::System;
-                }
-            };
-            report(&outcome, printer)
+    let prepared = Caller::new(args).and_then(|caller| {
+        let Some(tool) = &args.tool else {
+            return Ok((caller, None));
+        };
+        caller.check(tool)?;
+        match args.batch {
+            Some(_) => Ok((caller, None)),
+            None => Ok((caller, Some((tool.clone(), arguments(&read_input(&args.input)?)?)))),
         }
+    });
+    let (caller, single) = match prepared {
+        Ok(prepared) => prepared,
         Err(Unprepared::Usage(message)) => {
             printer.error(message);
-            Exit::Usage
+            return Exit::Usage;
         }
-        Err(Unprepared::Input(message)) => {
-            let outcome = CallOutcome::Invalid(devloop_contract::ValidationError::one("", message));
-            report(&outcome, printer)
+        Err(Unprepared::System(message)) => {
+            printer.error(message);
+            return Exit::System;
+        }
+        Err(Unprepared::Input(message)) => return report(&invalid(message), printer),
+    };
+    if let Some((tool, arguments)) = single {
+        return match caller.carry_out(tool, arguments, args.tool_use_id.clone()) {
+            Done::Called(outcome) => report(&outcome, printer),
+            Done::Explained(told, exit) => {
+                printer.json(&told);
+                exit
+            }
+        };
+    }
+    let Some(file) = &args.batch else {
+        printer.error("name a tool, or a file of calls with `--batch`");
+        return Exit::Usage;
+    };
+    match open(file) {
+        Ok(lines) => caller.batch(lines, args, printer),
+        Err(error) => {
+            printer.error(format_args!("cannot read {file}: {error}"));
+            Exit::Usage
         }
     }
 }
@@ -64,34 +105,186 @@ pub(super) fn run(args: Args, printer: &mut Printer) -> Exit {
 enum Unprepared {
     Usage(String),
     Input(String),
+    System(String),
 }
 
-fn prepare(args: &Args) -> Result<(Session, Map<String, Value>), Unprepared> {
-    let agent = target::agent(&args.target.agent).map_err(Unprepared::Usage)?;
-    let tool = target::tool(&args.tool).map_err(Unprepared::Usage)?;
-    if !agent.tools.contains(&tool.name) {
-        return Err(Unprepared::Usage(format!(
+/// Whether calls are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Real,
+    /// What would be is told.
+    None,
+}
+
+/// What came of one call.
+enum Done {
+    Called(CallOutcome),
+    Explained(Value, Exit),
+}
+
+/// Who makes the calls, and how.
+struct Caller {
+    session: Session,
+    runtime: Runtime,
+    effect: Effect,
+}
+
+impl Caller {
+    fn new(args: &Args) -> Result<Self, Unprepared> {
+        target::agent(&args.target.agent).map_err(Unprepared::Usage)?;
+        if let Some(tool) = &args.tool {
+            target::tool(tool).map_err(Unprepared::Usage)?;
+        }
+        if let Some(id) = &args.tool_use_id {
+            label(id)?;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        Ok(Self {
+            session: args.target.session().map_err(Unprepared::Usage)?,
+            runtime: runtime.map_err(|error| Unprepared::System(format!("cannot start the runtime: {error}")))?,
+            effect: if args.dry_run { Effect::None } else { Effect::Real },
+        })
+    }
+
+    /// Refuses a tool that the agent does not have, with those that it has.
+    fn check(&self, name: &str) -> Result<(), Unprepared> {
+        let agent = target::agent(self.session.identity().agent).map_err(Unprepared::Usage)?;
+        let tool = target::tool(name).map_err(Unprepared::Usage)?;
+        if agent.has(tool) {
+            return Ok(());
+        }
+        Err(Unprepared::Usage(format!(
             "{} is not granted to {}; its tools: {}",
             tool.name,
             agent.name,
             agent.tools.join(", ")
-        )));
+        )))
     }
-    if let Some(id) = &args.tool_use_id {
-        identity::label("--tool-use-id", id.clone()).map_err(|error| Unprepared::Usage(error.to_string()))?;
+
+    fn carry_out(&self, tool: String, arguments: Map<String, Value>, id: Option<String>) -> Done {
+        match self.effect {
+            Effect::Real => {
+                let id = id.unwrap_or_else(|| format!("cli-{}", Uuid::now_v7()));
+                let call = self.session.call(CallRequest::new(tool, arguments, id));
+                Done::Called(self.runtime.block_on(call))
+            }
+            Effect::None => match self.session.explain(&tool, arguments) {
+                Ok(told) => {
+                    let exit = match told.decision.verdict {
+                        Verdict::Deny => Exit::Expected,
+                        Verdict::Allow | Verdict::Ask => Exit::Ok,
+                    };
+                    Done::Explained(json!({ "dry_run": true, "would": told }), exit)
+                }
+                Err(outcome) => Done::Called(*outcome),
+            },
+        }
     }
-    let session = args.target.session().map_err(Unprepared::Usage)?;
-    let text = read_input(&args.input)?;
+
+    /// Makes the calls of a file, one after the other.
+    fn batch(&self, mut lines: impl BufRead, args: &Args, printer: &mut Printer) -> Exit {
+        let mut worst = Exit::Ok;
+        let (mut number, mut line) = (0_u64, Vec::new());
+        while printer.is_open() {
+            line.clear();
+            number += 1;
+            match lines.read_until(b'\n', &mut line) {
+                Ok(0) => break,
+                Ok(_) if line.trim_ascii().is_empty() => continue,
+                Ok(_) => {}
+                Err(error) => {
+                    printer.error(format_args!("cannot read line {number}: {error}"));
+                    return worst.max(Exit::System);
+                }
+            }
+            let (tool, done) = match one(&line, args.tool.as_deref()) {
+                Ok(One { tool, input, id }) => (tool.clone(), self.carry_out(tool, input, id)),
+                Err(message) => (String::new(), Done::Called(invalid(message))),
+            };
+            let (result, exit) = match done {
+                Done::Called(outcome) => (outcome.to_json(), exit_of(&outcome)),
+                Done::Explained(told, exit) => (told, exit),
+            };
+            printer.json(&json!({ "line": number, "tool": tool, "result": result }));
+            worst = worst.max(exit);
+            if exit != Exit::Ok && args.stop_on_failure {
+                printer.complain(format_args!("Stopped at line {number}."));
+                break;
+            }
+        }
+        worst
+    }
+}
+
+/// One call of a batch.
+struct One {
+    tool: String,
+    input: Map<String, Value>,
+    id: Option<String>,
+}
+
+fn one(line: &[u8], default: Option<&str>) -> Result<One, String> {
+    let mut object = match arguments(line) {
+        Ok(object) => object,
+        Err(Unprepared::Input(message) | Unprepared::Usage(message) | Unprepared::System(message)) => {
+            return Err(message.replace("the input", "the line"));
+        }
+    };
+    let tool = match object.remove("tool") {
+        Some(Value::String(tool)) => tool,
+        Some(other) => return Err(format!("`tool` must be the name of a tool, and is {other}")),
+        None => default
+            .map(str::to_owned)
+            .ok_or("the line names no `tool`, and neither does the command line")?,
+    };
+    let input = match object.remove("input") {
+        Some(Value::Object(input)) => input,
+        None => Map::new(),
+        Some(_) => return Err("`input` must be a JSON object".to_owned()),
+    };
+    let id = match object.remove("tool_use_id") {
+        Some(Value::String(id)) => Some(id),
+        None => None,
+        Some(_) => return Err("`tool_use_id` must be a text".to_owned()),
+    };
+    if let Some(id) = &id {
+        identity::label("tool_use_id", id.clone()).map_err(|error| error.to_string())?;
+    }
+    match object.keys().next() {
+        Some(key) => Err(format!(
+            "unknown key `{key}`: a line has `tool`, `input` and `tool_use_id`"
+        )),
+        None => Ok(One { tool, input, id }),
+    }
+}
+
+fn label(id: &str) -> Result<(), Unprepared> {
+    let label = identity::label("--tool-use-id", id.to_owned());
+    label.map(drop).map_err(|error| Unprepared::Usage(error.to_string()))
+}
+
+fn invalid(message: String) -> CallOutcome {
+    CallOutcome::Invalid(ValidationError::one("", message))
+}
+
+fn arguments(text: &[u8]) -> Result<Map<String, Value>, Unprepared> {
     // Some editors begin every file with a byte order mark.
-    let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&text);
-    let parsed = json::parse(text).map_err(|error| Unprepared::Input(format!("the input is no JSON: {error}")))?;
+    let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);
+    let parsed = strict::parse(text).map_err(|error| Unprepared::Input(format!("the input is no JSON: {error}")))?;
     if let Some(duplicate) = parsed.duplicate {
         return Err(Unprepared::Input(duplicate.to_string()));
     }
-    let Value::Object(arguments) = parsed.value else {
-        return Err(Unprepared::Input("the input must be a JSON object".to_owned()));
-    };
-    Ok((session, arguments))
+    match parsed.value {
+        Value::Object(arguments) => Ok(arguments),
+        _ => Err(Unprepared::Input("the input must be a JSON object".to_owned())),
+    }
+}
+
+fn open(file: &str) -> io::Result<Box<dyn BufRead>> {
+    Ok(match file {
+        "-" => Box::new(BufReader::new(io::stdin())),
+        path => Box::new(BufReader::new(File::open(path)?)),
+    })
 }
 
 fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
@@ -109,46 +302,40 @@ fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
     }
 }
 
-fn call(
-    session: &Session,
-    tool: String,
-    arguments: Map<String, Value>,
-    tool_use_id: String,
-) -> io::Result<CallOutcome> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    Ok(runtime.block_on(session.call(CallRequest {
-        tool,
-        arguments,
-        tool_use_id,
-        cancel: CancellationToken::new(),
-        progress: None,
-    })))
-}
-
 fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
     printer.json(&outcome.to_json());
     match outcome {
-        CallOutcome::Success(_) => Exit::Ok,
-        CallOutcome::Expected(_) => Exit::Expected,
-        CallOutcome::Invalid(error) => {
-            printer.error(error);
-            Exit::Refused
-        }
+        CallOutcome::Invalid(error) => printer.error(error),
         CallOutcome::Sandbox { message, hint } => {
             printer.error(message);
             if let Some(hint) = hint {
                 printer.complain(hint);
             }
-            Exit::Refused
         }
         CallOutcome::Internal { chain, error_id, .. } => {
             // Usually the log has just said so.
             if !tracing::enabled!(target: "devloop_runtime::session", tracing::Level::ERROR) {
                 printer.error(format_args!("{chain} ({error_id})"));
             }
-            Exit::System
         }
-        CallOutcome::Cancelled => Exit::System,
+        CallOutcome::NeedsApproval(ask) => printer.error(&ask.reason),
+        CallOutcome::Success(_)
+        | CallOutcome::Passed(_)
+        | CallOutcome::Expected(_)
+        | CallOutcome::Cancelled
+        | CallOutcome::UnknownTool { .. } => {}
+    }
+    exit_of(outcome)
+}
+
+fn exit_of(outcome: &CallOutcome) -> Exit {
+    match outcome {
+        CallOutcome::Success(_) => Exit::Ok,
+        CallOutcome::Passed(answer) if answer.is_error => Exit::Expected,
+        CallOutcome::Passed(_) => Exit::Ok,
+        CallOutcome::Expected(_) => Exit::Expected,
+        CallOutcome::Invalid(_) | CallOutcome::Sandbox { .. } | CallOutcome::NeedsApproval(_) => Exit::Refused,
+        CallOutcome::Internal { .. } | CallOutcome::Cancelled => Exit::System,
         CallOutcome::UnknownTool { .. } => Exit::Usage,
     }
 }

@@ -3,7 +3,7 @@
 //! Answers for showing what may go, and for removing it when asked to. Leaves out what may go (the core's `retention`)
 //! and how long it is kept (the settings).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use devloop_core::retention::{Candidate, Leftovers, Policy, Why, artifacts, project};
@@ -85,8 +85,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
 
 fn look(project: &Project, store: &Store, policy: &Policy) -> Result<Leftovers, String> {
     let mut found = project::find(store, policy).map_err(|error| error.to_string())?;
-    if let Some(root) = artifacts_root(|name| std::env::var_os(name)) {
-        let old = artifacts::find(&root, &project.dir, store.clock().now(), policy.artifacts);
+    if let Some(root) = &project.artifacts {
+        let old = artifacts::find(root, &project.dir, store.clock().now(), policy.artifacts);
         found.candidates.extend(old.candidates);
         found.unseen.extend(old.unseen);
     }
@@ -109,13 +109,6 @@ fn remove(store: &Store, policy: &Policy, candidates: &[Candidate]) -> Done {
         }
     }
     done
-}
-
-/// Where artifacts are: `$XDG_STATE_HOME/devloop/artifacts`, else below `~/.local/state`.
-fn artifacts_root(var: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
-    let absolute = |name| var(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(Path::new(".local/state"))))?;
-    Some(base.join("devloop/artifacts"))
 }
 
 fn total(candidates: &[Candidate]) -> u64 {
@@ -163,30 +156,4 @@ fn shown(path: &str) -> String {
     path.chars()
         .map(|c| if c.is_control() { '\u{FFFD}' } else { c })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn artifacts_are_where_the_environment_says() {
-        let with = |pairs: &'static [(&str, &str)]| {
-            artifacts_root(move |name| {
-                pairs
-                    .iter()
-                    .find(|(key, _)| *key == name)
-                    .map(|(_, value)| value.into())
-            })
-        };
-        assert_eq!(
-            with(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]),
-            Some("/s/devloop/artifacts".into())
-        );
-        assert_eq!(
-            with(&[("XDG_STATE_HOME", "s"), ("HOME", "/h")]),
-            Some("/h/.local/state/devloop/artifacts".into())
-        );
-        assert_eq!(with(&[]), None);
-    }
 }

@@ -5,10 +5,12 @@
 
 mod agents;
 mod call;
+mod calls;
 mod completions;
 mod doctor;
 mod gc;
 mod init;
+mod journal;
 mod log;
 mod output;
 mod serve;
@@ -23,7 +25,7 @@ use clap::{Parser, Subcommand};
 use output::Printer;
 
 /// How the program ends; the numbers are part of the contract with scripts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Exit {
     /// Done.
@@ -68,7 +70,7 @@ enum Command {
     Agents(agents::Args),
     /// Show everything about one tool.
     Show(show::Args),
-    /// Call one tool once and print its result as JSON.
+    /// Call one tool once, or the calls of a file, and print the results as JSON.
     Call(call::Args),
     /// Serve one agent's tools over MCP on standard input and output.
     Serve(serve::Args),
@@ -82,6 +84,8 @@ enum Command {
     Gc(gc::Args),
     /// Show what happened in a project, and what comes.
     Timeline(timeline::Args),
+    /// Show every call of a tool: what was sent, what was decided, how it ended.
+    Calls(calls::Args),
     /// Print a completion script for a shell.
     Completions(completions::Args),
 }
@@ -101,13 +105,14 @@ pub fn main() -> Exit {
         Command::Tools(args) => tools::run(&args, &mut printer),
         Command::Agents(args) => agents::run(&args, &mut printer),
         Command::Show(args) => show::run(&args, &mut printer),
-        Command::Call(args) => call::run(args, &mut printer),
+        Command::Call(args) => call::run(&args, &mut printer),
         Command::Serve(args) => serve::run(&args, &mut printer),
         Command::Verify(args) => verify::run(&args, &mut printer),
         Command::Init(args) => init::run(&args, &mut printer),
         Command::Doctor(args) => doctor::run(&args, &mut printer),
         Command::Gc(args) => gc::run(&args, &mut printer),
         Command::Timeline(args) => timeline::run(&args, &mut printer),
+        Command::Calls(args) => calls::run(&args, &mut printer),
         Command::Completions(args) => completions::run(&args, &mut printer),
     };
     printer.finish(exit)

@@ -95,7 +95,9 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         .collect();
     printer.line(format_args!(
         "  {}",
-        if granted.is_empty() {
+        if tool.is_of_catalog() {
+            "nobody: every agent has it".to_owned()
+        } else if granted.is_empty() {
             "nobody".to_owned()
         } else {
             granted.join(", ")

@@ -5,23 +5,14 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use clap::ValueEnum;
 use clap::builder::styling::Style;
-use devloop_core::store::StoreError;
-use devloop_core::store::journal::{Record, Skipped};
-use devloop_core::timeline::Timeline;
-use jiff::civil::{Date, DateTime};
-use jiff::tz::TimeZone;
-use jiff::{Span, SpanRelativeTo, Timestamp};
+use devloop_core::store::journal::Record;
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::Exit;
-use super::output::{BAD, FAINT, NAME, Printer, WARN, counted, harmless, json_line};
+use super::journal::{Coming, Format, Since, View, since};
+use super::output::{BAD, FAINT, NAME, Printer, WARN, harmless};
 use super::target::{self, existing_project};
 
 /// Arguments of `devloop timeline`.
@@ -49,30 +40,6 @@ pub(super) struct Args {
     format: Format,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    Table,
-    /// One entry as JSON on each line.
-    Json,
-}
-
-/// Where to begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Since {
-    Number(u64),
-    Time(Timestamp),
-}
-
-/// As many are read at once while following; a foreign line may be long.
-const BATCH: usize = 64;
-
-/// As much text is printed at once, about.
-const PIECE: usize = 64 * 1024;
-
-/// How long a follower waits before it looks whether anybody still reads.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     let found = existing_project(&args.project_dir).and_then(|project| {
         let agent = args.agent.as_deref().map(target::agent).transpose()?;
@@ -85,142 +52,20 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
             return Exit::Usage;
         }
     };
-    let mut shown = Shown {
-        agent,
+    let by =
+        |record: &Record| agent.is_none_or(|agent| record.fields.get("agent").and_then(Value::as_str) == Some(agent));
+    let view = View {
         since: args.since,
         format: args.format,
-        text: String::new(),
-        told: Skipped::default(),
-        count: 0,
+        wanted: &by,
+        row,
+        nothing: [
+            "No entry of the timeline is like that.",
+            "The timeline is empty. Agents append to it with the tool `timeline_append`.",
+        ],
     };
-    let done = if args.follow {
-        shown.follow(&timeline, printer)
-    } else {
-        shown.all(&timeline, printer)
-    };
-    match done {
-        Ok(()) => Exit::Ok,
-        Err(error) => {
-            printer.error(error);
-            Exit::System
-        }
-    }
-}
-
-/// What is shown, and what was.
-struct Shown {
-    agent: Option<&'static str>,
-    since: Option<Since>,
-    format: Format,
-    /// Printed together: a write for each line costs more than all the rest.
-    text: String,
-    told: Skipped,
-    count: u64,
-}
-
-impl Shown {
-    fn all(&mut self, timeline: &Timeline, printer: &mut Printer) -> Result<(), StoreError> {
-        let mut reader = timeline.read_from(self.first(timeline)?);
-        let mut read = false;
-        while let Some(record) = reader.next().transpose()? {
-            read = true;
-            self.show(&record);
-            if self.text.len() >= PIECE {
-                self.print(printer);
-                if !printer.is_open() {
-                    break;
-                }
-            }
-        }
-        self.print(printer);
-        self.tell_of_skipped(reader.skipped(), printer);
-        if self.count == 0 && printer.is_open() {
-            printer.complain(if read || reader.position() > 1 || self.told != Skipped::default() {
-                "No entry of the timeline is like that."
-            } else {
-                "The timeline is empty. Agents append to it with the tool `timeline_append`."
-            });
-        }
-        Ok(())
-    }
-
-    fn follow(&mut self, timeline: &Timeline, printer: &mut Printer) -> Result<(), StoreError> {
-        let stopped = stop_flag();
-        let stop = || stopped.load(Ordering::Relaxed);
-        let mut follower = timeline.follow_from(self.first(timeline)?);
-        while printer.is_open() && !stop() {
-            let batch = follower.wait_batch(BATCH, PATIENCE, &stop)?;
-            for record in &batch {
-                self.show(record);
-            }
-            self.print(printer);
-            self.tell_of_skipped(follower.skipped(), printer);
-        }
-        Ok(())
-    }
-
-    /// The number to begin at.
-    fn first(&self, timeline: &Timeline) -> Result<u64, StoreError> {
-        match self.since {
-            None => Ok(1),
-            Some(Since::Number(number)) => Ok(number),
-            Some(Since::Time(time)) => timeline.first_since(time),
-        }
-    }
-
-    fn show(&mut self, record: &Record) {
-        if !self.is_wanted(record) {
-            return;
-        }
-        self.count += 1;
-        match self.format {
-            Format::Json => {
-                self.text.push_str(&json_line(&record.fields));
-                self.text.push('\n');
-            }
-            Format::Table => row(&mut self.text, record),
-        }
-    }
-
-    fn print(&mut self, printer: &mut Printer) {
-        printer.raw(self.text.as_bytes());
-        self.text.clear();
-    }
-
-    fn is_wanted(&self, record: &Record) -> bool {
-        let by = self
-            .agent
-            .is_none_or(|agent| record.fields.get("agent").and_then(Value::as_str) == Some(agent));
-        let late_enough = match self.since {
-            Some(Since::Time(since)) => record.time().is_some_and(|time| time >= since),
-            _ => true,
-        };
-        by && late_enough
-    }
-
-    /// Tells what was passed over since the last time.
-    fn tell_of_skipped(&mut self, now: Skipped, printer: &Printer) {
-        let then = std::mem::replace(&mut self.told, now);
-        let mut parts = Vec::new();
-        if now.lines > then.lines {
-            parts.push(format!("{} that cannot be read", many(now.lines - then.lines, "line")));
-        }
-        if now.zeros > then.zeros {
-            parts.push(many(now.zeros - then.zeros, "zero byte"));
-        }
-        // Each line that cannot be read may have had one of the numbers.
-        let numbers = now.numbers - then.numbers;
-        if numbers > now.lines - then.lines {
-            parts.push(format!("{} that no entry has", many(numbers, "number")));
-        }
-        if !parts.is_empty() {
-            printer.complain(format_args!("Left out: {}.", parts.join(", ")));
-        }
-    }
-}
-
-fn many(count: u64, thing: &str) -> String {
-    counted(usize::try_from(count).unwrap_or(usize::MAX), thing)
+    let coming = if args.follow { Coming::Follow } else { Coming::Leave };
+    view.show(&timeline, coming, printer)
 }
 
 /// One line for a person. Every text of it is somebody's input.
@@ -262,113 +107,12 @@ fn row(text: &mut String, record: &Record) {
     );
 }
 
-/// Set when the process is told to stop.
-fn stop_flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&flag);
-    let (ready, listening) = std::sync::mpsc::channel();
-    let listen = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let Ok(runtime) = runtime else { return };
-        runtime.block_on(async {
-            let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-            let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
-                return;
-            };
-            let _ = ready.send(());
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            set.store(true, Ordering::Relaxed);
-        });
-    };
-    // Without a thread the signals end the process as ever.
-    if std::thread::Builder::new().name("signals".into()).spawn(listen).is_ok() {
-        let _ = listening.recv();
-    }
-    flag
-}
-
-/// A number, a time or a duration before now.
-fn since(text: &str) -> Result<Since, String> {
-    let text = text.trim();
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text
-            .parse()
-            .map(Since::Number)
-            .map_err(|_| format!("no entry has a number greater than {}", u64::MAX));
-    }
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(Since::Time(time));
-    }
-    let civil = text
-        .parse::<DateTime>()
-        .or_else(|_| text.parse::<Date>().map(DateTime::from));
-    if let Ok(time) = civil.and_then(|time| TimeZone::UTC.to_timestamp(time)) {
-        return Ok(Since::Time(time));
-    }
-    let ago = text
-        .parse::<Span>()
-        .ok()
-        .and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok())
-        .filter(|ago| !ago.is_negative());
-    match ago {
-        Some(ago) => Ok(Since::Time(Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::MIN))),
-        None => Err(
-            "expected the number of an entry (1200), a time (2026-11-30, 2026-11-30T10:00:00Z; UTC) or a duration \
-             (90s, 2h, 3d)"
-                .to_owned(),
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    fn time(text: &str) -> Since {
-        Since::Time(text.parse().unwrap())
-    }
-
-    #[test]
-    fn since_is_a_number_a_time_or_a_duration() {
-        assert_eq!(since("0").unwrap(), Since::Number(0));
-        assert_eq!(since(" 1200 ").unwrap(), Since::Number(1200));
-        assert_eq!(since("2026-11-30").unwrap(), time("2026-11-30T00:00:00Z"));
-        assert_eq!(since("2026-11-30T10:15").unwrap(), time("2026-11-30T10:15:00Z"));
-        assert_eq!(
-            since("2026-11-30T10:15:00.5+02:00").unwrap(),
-            time("2026-11-30T08:15:00.5Z")
-        );
-        let now = Timestamp::now();
-        for (text, seconds) in [
-            ("90s", 90),
-            ("2h", 7_200),
-            ("1h30m", 5_400),
-            ("3d", 259_200),
-            ("1w", 604_800),
-        ] {
-            let Since::Time(then) = since(text).unwrap() else {
-                panic!("{text}")
-            };
-            let ago = now.duration_since(then).as_secs();
-            assert!((seconds - 5..=seconds).contains(&ago), "{text}: {ago}");
-        }
-        for bad in [
-            "",
-            "yesterday",
-            "-2h",
-            "1.2.3",
-            "2026-13-01",
-            "99999999999999999999",
-            "2 parsecs",
-        ] {
-            assert!(since(bad).is_err(), "{bad}");
-        }
-    }
+    use crate::cli::output::json_line;
 
     #[test]
     fn a_row_has_nothing_that_a_terminal_obeys() {

@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// How to print them.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Print only the totals: `handlers=N tools=N names=N grants=N`.
+    /// Print only the totals: `handlers=N tools=N names=N grants=N catalog=N`.
     #[arg(long, conflicts_with_all = ["agent", "format"])]
     counts: bool,
 }
@@ -45,10 +45,7 @@ enum Format {
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     if args.counts {
         let counts = generated::counts();
-        printer.line(format_args!(
-            "handlers={} tools={} names={} grants={}",
-            counts.handlers, counts.tools, counts.names, counts.grants
-        ));
+        printer.line(counts);
         return Exit::Ok;
     }
     let tools: Vec<&'static Tool> = match &args.agent {

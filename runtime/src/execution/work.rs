@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use devloop_contract::Tool;
 use devloop_contract::tool::{Kind, Parallelism};
 use devloop_core::execution::flow::Busy;
 use devloop_core::execution::retry::{Replay, Transient};
+use devloop_core::registry::Definition;
 use tokio::task::JoinHandle;
 
 /// What decides when and how a call runs.
@@ -79,13 +79,13 @@ impl Facts {
     }
 }
 
-impl From<&Tool> for Facts {
-    fn from(tool: &Tool) -> Self {
+impl From<&Definition> for Facts {
+    fn from(tool: &Definition) -> Self {
         Self {
             parallelism: tool.parallelism,
             concurrency_safe: tool.concurrency_safe,
             replay: if tool.retry_safe { Replay::Safe } else { Replay::Never },
-            ..Self::new(tool.name, tool.kind, tool.timeout)
+            ..Self::new(&*tool.name, tool.kind, tool.timeout)
         }
     }
 }

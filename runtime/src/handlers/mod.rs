@@ -2,4 +2,5 @@
 
 //! The handlers, one file each: the module is `group::handler`, as in `specs/tools/`.
 
+pub(crate) mod catalog;
 pub(crate) mod persistence;

@@ -20,7 +20,7 @@
 mod effects;
 
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,6 +54,8 @@ pub const UNIT: &str = "unit-a";
 #[derive(Debug)]
 pub struct TestProject {
     dir: TempDir,
+    /// Where its artifacts are.
+    state: TempDir,
     clock: Arc<FixedClock>,
     escalations: Arc<Recorded>,
     project: Arc<Project>,
@@ -81,6 +83,7 @@ impl TestProject {
     /// When there can be no temporary directory.
     pub fn with(config: Config, adjust: impl FnOnce(Project) -> Project) -> Self {
         let dir = TempDir::with_prefix("devloop-test-").expect("a temporary directory can be made");
+        let state = TempDir::with_prefix("devloop-state-").expect("a temporary directory can be made");
         let start: Timestamp = START.parse().expect("a constant time");
         let clock = Arc::new(FixedClock::new(start));
         let escalations = Arc::new(Recorded::default());
@@ -88,10 +91,12 @@ impl TestProject {
         let project = Project::new(opened, config)
             .with_clock(Arc::clone(&clock) as _)
             .with_ids(Arc::new(CountedIds::default()))
-            .with_controller(Arc::clone(&escalations) as _);
+            .with_controller(Arc::clone(&escalations) as _)
+            .with_artifacts(state.path().join("artifacts"));
         let project = Arc::new(adjust(project));
         Self {
             dir,
+            state,
             clock,
             escalations,
             project,
@@ -101,6 +106,11 @@ impl TestProject {
     /// The directory.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Where its artifacts are, outside of the project.
+    pub fn artifacts(&self) -> PathBuf {
+        self.state.path().join("artifacts")
     }
 
     /// The clock: it stands still until it is moved.
@@ -317,6 +327,7 @@ fn request(tool: &str, arguments: Map<String, Value>, tool_use_id: &str) -> Call
         tool_use_id: tool_use_id.to_owned(),
         cancel: CancellationToken::new(),
         progress: None,
+        approver: None,
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use devloop_contract::tool::{Exposure, Kind, Parallelism, Permission};
 use devloop_contract::{FailureBody, Tool, ValidationError};
+use devloop_core::registry::Definition;
 use devloop_core::registry::fixture;
-use devloop_runtime::call::{CallOutcome, CallRequest, Progress, ToolService};
+use devloop_runtime::call::{CallOutcome, CallRequest, Listing, Progress, ToolService};
 use serde_json::{Value, json};
 
 const TOOL: Tool = Tool {
@@ -63,8 +64,8 @@ pub struct Fake {
 }
 
 impl ToolService for Fake {
-    fn tools(&self) -> &[&'static Tool] {
-        &TOOLS
+    fn tools(&self, _listing: Listing) -> Vec<Arc<Definition>> {
+        TOOLS.iter().map(|tool| Arc::new(Definition::from(*tool))).collect()
     }
 
     fn instructions(&self) -> &'static str {

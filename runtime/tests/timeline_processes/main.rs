@@ -78,6 +78,7 @@ impl Caller {
                 tool_use_id: format!("{}:{}", std::process::id(), self.calls),
                 cancel: tokio_util::sync::CancellationToken::new(),
                 progress: None,
+                approver: None,
             };
             let answer = self.runtime.block_on(self.session.call(request)).to_json();
             if answer["code"] != "busy" {

@@ -45,10 +45,31 @@ fn every_source_tool_that_exists_is_granted_to_exactly_its_agents() {
 #[test]
 fn the_generated_counts_are_the_tables() {
     let counts = devloop_generated::counts();
-    let names: usize = all_tools().map(|tool| 1 + tool.aliases.len()).sum();
+    let granted = || all_tools().filter(|tool| !tool.is_of_catalog());
+    let names: usize = granted().map(|tool| 1 + tool.aliases.len()).sum();
     let grants: usize = AGENTS.iter().map(|agent| agent.tools.len()).sum();
     assert_eq!(
         (counts.tools, counts.names, counts.grants),
-        (all_tools().len(), names, grants)
+        (granted().count(), names, grants)
     );
+    assert_eq!(counts.catalog, all_tools().len() - counts.tools);
+}
+
+#[test]
+fn every_agent_has_the_tools_of_the_catalogue_and_is_granted_none() {
+    let fixture = fixture();
+    let catalog: Vec<_> = all_tools().filter(|tool| tool.is_of_catalog()).collect();
+    assert!(catalog.iter().any(|tool| tool.name == "read_artifact"));
+    for tool in catalog {
+        assert!(!fixture.contains_key(tool.name), "{} is among the 35", tool.name);
+        for agent in AGENTS {
+            assert!(agent.has(tool), "{} does not have {}", agent.name, tool.name);
+            assert!(
+                !agent.tools.contains(&tool.name),
+                "{} is granted {}",
+                agent.name,
+                tool.name
+            );
+        }
+    }
 }

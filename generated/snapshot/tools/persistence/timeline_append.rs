@@ -79,7 +79,7 @@ survives a power failure.",
     notes: &[
         "The same `idempotency_key` with the same input appends nothing and answers the first entry with `replayed`.",
         "`data` over 32 KiB, or an entry over 64 KiB, is `too_large`: put the payload into a file and name it in `refs`.",
-        "When a crash had torn the end of the file, `repaired` says so; an entry of the type `timeline.repaired` tells the others.",
+        "When a crash had torn the end of the file, `repaired` says so; an entry of the type `timeline.repaired`, which only the timeline itself tells, is for the others.",
     ],
     cautions: &[],
     description: r"Appends one entry to the project's timeline, which all agents and people read.

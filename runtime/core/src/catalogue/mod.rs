@@ -159,6 +159,8 @@ pub enum Cause {
     },
     /// Tools were searched for and are shown from now on.
     Loaded,
+    /// The session plans now, or acts again: other tools are shown.
+    Phase,
 }
 
 /// One change of a catalogue. All names are sorted.
@@ -448,6 +450,12 @@ impl<R> Catalogue<R> {
             change.removed.clone_from(&gone);
         });
         gone
+    }
+
+    /// Counts and tells that other tools are shown because the session's phase is another; the tools are the same.
+    pub fn phase_changed(&self) {
+        let mut state = self.enter();
+        self.changed(&mut state, Cause::Phase, |_| {});
     }
 
     /// A catalogue of the same tools that goes its own way from here. What was loaded here is deferred there, and what was

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use devloop_contract::projection::refusal;
 use devloop_contract::tool::{Exposure, Kind, Parallelism};
@@ -14,6 +15,9 @@ use serde_json::{Map, Value};
 
 use super::names::served;
 use crate::registry::{Conflict, Definition, Hints, Owner, Text, Trust};
+
+/// How long a server's tool may take: nobody knows what it does.
+const TIMEOUT: Duration = Duration::from_mins(3);
 
 /// The longest list.
 pub const TOOLS: usize = 1_000;
@@ -207,6 +211,7 @@ fn definition(server: &str, offered: Offered) -> Definition {
     let name: Text = served(server, &offered.name).into();
     let owner = Owner::Server(server.to_owned().into());
     let mut tool = Definition::bare(name, owner, Trust::Untrusted, offered.name.clone().into());
+    tool.timeout = TIMEOUT;
     let claims = offered.annotations.unwrap_or_default();
     let claim = |key: &str| claims.get(key).and_then(Value::as_bool);
     let read_only = claim("readOnlyHint").unwrap_or(false);

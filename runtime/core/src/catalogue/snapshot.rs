@@ -206,6 +206,11 @@ impl<R> Snapshot<R> {
         })
     }
 
+    /// The tools that the phase permits, shown or not, by name.
+    pub fn permitted(&self, phase: Phase) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.all().filter(move |entry| is_permitted(entry.definition(), phase))
+    }
+
     /// The tools that are permitted and not shown, as a text for the model; empty when there are none. The same tools give
     /// the same bytes.
     pub fn deferred_listing(&self, phase: Phase) -> String {
@@ -223,6 +228,18 @@ impl<R> Snapshot<R> {
             return text;
         }
         format!("<available-deferred-tools>\n{text}</available-deferred-tools>")
+    }
+
+    /// How many tools are permitted and not shown.
+    pub fn deferred(&self, phase: Phase) -> usize {
+        if !self.can_search(phase) {
+            return 0;
+        }
+        let waits = |entry: &&Arc<Entry<R>>| {
+            let tool = entry.definition();
+            is_permitted(tool, phase) && is_deferred(tool) && !self.is_loaded(&tool.name)
+        };
+        self.all().filter(waits).count()
     }
 
     /// Whether a deferred tool was loaded.

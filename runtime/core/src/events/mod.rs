@@ -7,7 +7,9 @@
 //! back to be logged.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -67,6 +69,7 @@ impl<T> Broker<T> {
             held: Mutex::new(Held {
                 events: VecDeque::new(),
                 dropped: 0,
+                wakers: Vec::new(),
             }),
             arrived: Condvar::new(),
         });
@@ -87,6 +90,7 @@ impl<T> Broker<T> {
             }
             held.events.push_back(Arc::clone(&event));
             queue.arrived.notify_one();
+            held.wakers.drain(..).for_each(Waker::wake);
             true
         });
     }
@@ -103,6 +107,8 @@ struct Queue<T> {
 struct Held<T> {
     events: VecDeque<Arc<T>>,
     dropped: u64,
+    /// Tasks that wait for the next.
+    wakers: Vec<Waker>,
 }
 
 /// One listener's end of a [`Broker`].
@@ -115,6 +121,23 @@ impl<T> Subscription<T> {
     /// The next event, if one is there.
     pub fn try_recv(&self) -> Option<Arc<T>> {
         enter(&self.queue.held).events.pop_front()
+    }
+
+    /// The next event, as soon as one is there. For tasks: no thread is blocked, and nothing is lost when it is dropped.
+    pub async fn recv(&self) -> Arc<T> {
+        poll_fn(|context| {
+            let mut held = enter(&self.queue.held);
+            match held.events.pop_front() {
+                Some(event) => Poll::Ready(event),
+                None => {
+                    if !held.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+                        held.wakers.push(context.waker().clone());
+                    }
+                    Poll::Pending
+                }
+            }
+        })
+        .await
     }
 
     /// The next event, waiting at most `timeout` for it. Blocks the thread.

@@ -12,7 +12,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 
-use devloop_contract::tool::{Kind, Parallelism, Tool};
+use devloop_contract::tool::{Kind, Parallelism};
+
+use crate::registry::Definition;
 
 /// As many calls one answer may have.
 pub const MOST_CALLS: usize = 64;
@@ -40,8 +42,8 @@ impl Facts {
     }
 }
 
-impl From<&Tool> for Facts {
-    fn from(tool: &Tool) -> Self {
+impl From<&Definition> for Facts {
+    fn from(tool: &Definition) -> Self {
         Self {
             kind: tool.kind,
             parallelism: tool.parallelism,

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::compiled::{BuildError, CompiledTool};
 use super::definition::{Definition, Example, Hints, Naming, Owner, Schema, Text, Trust};
+use crate::permission::check_naming;
 
 /// The longest name: `mcp__devloop__` before it makes 64, which is what clients take.
 const NAME: usize = 50;
@@ -268,6 +269,9 @@ impl ToolBuilder {
         }
         if !is_semver(&tool.version) {
             problems.push(format!("the version `{}` is not of the form 1.2.3", tool.version));
+        }
+        if let Err(error) = check_naming(&tool.permission) {
+            problems.push(error.to_string());
         }
         if tool.timeout.is_zero() {
             problems.push("the timeout is zero: no call could end in time".to_owned());

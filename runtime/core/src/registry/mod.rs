@@ -18,6 +18,7 @@ mod place;
 pub mod projection;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod providers;
+pub mod reference;
 mod rules;
 pub mod shape;
 mod validate;

@@ -12,14 +12,8 @@ use std::time::SystemTime;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Candidate, Why};
-use crate::digest;
+use crate::artifacts::{is_digest, is_idle, namespace};
 use crate::sandbox::ProjectDir;
-
-/// The directory below the root in which the artifacts of a project are: its real path as a digest, so that two
-/// projects never share one.
-pub fn namespace(project: &ProjectDir) -> String {
-    digest::sha256_hex(project.path().as_os_str().as_encoded_bytes())
-}
 
 /// What [`find`] found.
 #[derive(Debug, Default)]
@@ -71,7 +65,9 @@ pub fn remove(candidate: &Candidate, now: Timestamp, age: SignedDuration) -> io:
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     }
-    if !measure(&aside)?.is_some_and(|(_, newest)| is_older(newest, now, age)) {
+    // Who opened it before, and did not get its lock yet, looks whether it still has its name.
+    let is_over = is_idle(&aside)? && measure(&aside)?.is_some_and(|(_, newest)| is_older(newest, now, age));
+    if !is_over {
         fs::rename(&aside, path)?;
         return Ok(false);
     }
@@ -101,9 +97,7 @@ fn sessions(path: &Path) -> io::Result<Vec<DirEntry>> {
 }
 
 fn is_session(entry: &DirEntry) -> bool {
-    let name = entry.file_name();
-    let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    name.len() == 64 && name.as_encoded_bytes().iter().all(is_hex)
+    entry.file_name().to_str().is_some_and(is_digest)
 }
 
 /// How much is in a directory, and when something in it last changed; `None` when it is gone. What goes meanwhile

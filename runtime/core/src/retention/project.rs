@@ -10,12 +10,12 @@ use jiff::Timestamp;
 
 use super::{Candidate, Policy, Why};
 use crate::sandbox::{Durability, EntryKind, Metadata, RelPath};
-use crate::store::place::{self, HISTORY, REPLAY};
+use crate::store::place::{self, CALLS, HISTORY, REPLAY};
 use crate::store::{Store, StoreError, clock, replay};
 use crate::timeline::{self, Timeline};
 
 /// Where journals keep what was torn.
-const JOURNALS: &[&str] = &["agent-state/.events", REPLAY, crate::timeline::BESIDE];
+const JOURNALS: &[&str] = &["agent-state/.events", CALLS, REPLAY, crate::timeline::BESIDE];
 
 /// How long to wait for whoever uses a journal.
 const PATIENCE: Duration = Duration::from_secs(2);

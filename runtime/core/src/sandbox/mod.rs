@@ -20,24 +20,9 @@ use devloop_contract::glob::Pattern;
 pub use error::FsError;
 pub use path::{LONGEST_PATH, LONGEST_SEGMENT, PathProblem, RelPath};
 pub use project::{Durability, Entry, EntryKind, Metadata, ProjectDir, Resolution};
-pub(crate) use project::{append_whole, refuse_beyond_limit};
+pub(crate) use project::{TEMPORARY_PREFIX, append_whole, is_left_behind, refuse_beyond_limit};
 
-/// What no tool reads unless its agent's template says otherwise: version control and secrets. Matched on the path as
-/// written and in lower case.
-pub const UNREADABLE: &[&str] = &[
-    "**/.git",
-    "**/.git/**",
-    "**/.ssh/**",
-    "**/.aws/**",
-    "**/.azure/**",
-    "**/.kube/**",
-    "**/.gnupg/**",
-    "**/.docker/config.json",
-    "**/.config/{gcloud,gh}/**",
-    "**/{id_rsa,id_dsa,id_ecdsa,id_ecdsa_sk,id_ed25519,id_ed25519_sk}",
-    "**/*.{pem,key,p8,p12,pfx,jks,keystore,kdbx,ppk}",
-    "**/{.netrc,_netrc,.pgpass,.pypirc,.git-credentials,.vault-token}",
-];
+use crate::permission::sensitive::unreadable;
 
 /// A project directory as one agent may use it during one call. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -60,17 +45,17 @@ struct Effects {
 }
 
 impl Sandbox {
-    /// A sandbox that writes what `write` matches and reads everything but [`UNREADABLE`]. The patterns are bound:
-    /// a variable that is left matches any value.
+    /// A sandbox that writes what `write` matches and reads everything but [what is closed](unreadable), whatever its
+    /// case. The patterns are bound: a variable that is left matches any value.
     pub fn new(project: Arc<ProjectDir>, agent: impl Into<Arc<str>>, write: Vec<Pattern>) -> Self {
-        let known = |text: &&str| Pattern::parse(text).expect("the patterns of this module are tested to parse");
+        let everything = Pattern::parse("**").expect("two stars are a pattern");
         Self {
             project,
             agent: agent.into(),
             write: write.into(),
             effects: None,
-            read: Arc::new([known(&"**")]),
-            read_deny: UNREADABLE.iter().map(known).collect(),
+            read: Arc::new([everything]),
+            read_deny: unreadable(),
             durability: Durability::Synced,
         }
     }

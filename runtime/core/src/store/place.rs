@@ -11,8 +11,12 @@ pub(crate) const HISTORY: &str = "agent-state/history";
 /// The calls that are known again.
 pub(crate) const REPLAY: &str = "agent-state/.replay";
 
+/// What was called, and how it ended.
+pub(crate) const CALLS: &str = "agent-state/.calls";
+
 /// The directories of the machinery.
 const DIRECTORIES: &[&str] = &[
+    CALLS,
     "agent-state/.cache",
     "agent-state/.events",
     "agent-state/.locks",

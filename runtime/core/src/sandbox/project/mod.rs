@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use super::error::FsError;
 use super::path::RelPath;
 
-pub(crate) use temporary::TEMPORARY_PREFIX;
+pub(crate) use temporary::{TEMPORARY_PREFIX, is_left_behind};
 pub(crate) use write::{append_whole, refuse_beyond_limit};
 
 use walk::{NOT_REGULAR, kernel_resolves, link_at};

@@ -74,7 +74,7 @@ impl ProjectDir {
 }
 
 /// Whether a directory's entry is a temporary file whose process will not come back to it.
-fn is_left_behind(dir: BorrowedFd<'_>, name: &str, now: Timestamp) -> bool {
+pub(crate) fn is_left_behind(dir: BorrowedFd<'_>, name: &str, now: Timestamp) -> bool {
     let Some((pid, _)) = name
         .strip_prefix(TEMPORARY_PREFIX)
         .and_then(|rest| rest.split_once('-'))

@@ -24,6 +24,7 @@ mod rotation;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::fs::File;
 use std::io;

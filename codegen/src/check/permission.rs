@@ -1,0 +1,61 @@
+//! What a template says about permission beside its grants.
+//!
+//! Answers for the form of rules and hooks. What a rule means is decided where calls are judged, which reads it once more.
+
+use crate::pointer::child;
+use crate::report::Report;
+use crate::resolve::timeout_ms;
+use crate::specs::Specs;
+
+/// Checks the `policy` of every agent.
+pub(super) fn check(specs: &Specs, report: &mut Report) {
+    for agent in &specs.agents {
+        let doc = agent.file.doc();
+        let policy = &agent.file.spec.policy;
+        let mut rule = |pointer: &str, rule: &str| {
+            if !is_rule(rule) {
+                let message = format!("`{rule}` is no rule");
+                let help = "write a tool's name, or a name and what it is about: `Bash(git status*)`";
+                report.value(doc, pointer, message, help.to_owned());
+            }
+        };
+        for (list, rules) in [("allow", &policy.allow), ("ask", &policy.ask), ("deny", &policy.deny)] {
+            for (index, text) in rules.iter().enumerate() {
+                rule(&format!("/policy/{list}/{index}"), text);
+            }
+        }
+        for (index, hook) in policy.hooks.iter().enumerate() {
+            let pointer = format!("/policy/hooks/{index}");
+            if let Some(calls) = &hook.calls {
+                rule(&child(&pointer, "calls"), calls);
+            }
+        }
+        for (index, hook) in policy.hooks.iter().enumerate() {
+            let pointer = format!("/policy/hooks/{index}");
+            if hook.command.first().is_none_or(|program| program.trim().is_empty()) {
+                let help = "write the program and its arguments: `[python3, guard.py]`".to_owned();
+                report.value(doc, &child(&pointer, "command"), "a hook without a program", help);
+            }
+            if let Some(timeout) = hook.timeout.as_deref().filter(|timeout| timeout_ms(timeout).is_none()) {
+                let help = "write a whole number above 0 with `ms`, `s` or `m`: `10s`".to_owned();
+                report.value(
+                    doc,
+                    &child(&pointer, "timeout"),
+                    format!("`{timeout}` is no time"),
+                    help,
+                );
+            }
+        }
+    }
+}
+
+/// `Tool` or `Tool(content)`.
+fn is_rule(text: &str) -> bool {
+    let text = text.trim();
+    let (name, content) = text
+        .split_once('(')
+        .map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let is_named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*');
+    let closes = |content: &str| content.len() > 1 && content.ends_with(')');
+    !name.is_empty() && name.chars().all(is_named) && content.is_none_or(closes)
+}

@@ -1,0 +1,319 @@
+//! The audit log: every call of a tool, what was sent, what was decided, and how it ended.
+//!
+//! Answers for the form of a record, for keeping it in `agent-state/.calls/` and for reading it. Secrets are redacted and
+//! sizes bounded before anything is written. Leaves out when a call is recorded, and what a decision says, which is taken
+//! as it comes.
+//!
+//! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure.
+
+mod redacted;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use redacted::Excerpt;
+
+use crate::sandbox::{Durability, RelPath};
+use crate::store::journal::{Follower, Keep, Reader, Rotation, Settings};
+use crate::store::place::CALLS;
+use crate::store::{Journal, Store, StoreError, clock};
+
+/// When the live file is full, and how much is kept.
+pub const FULL: Rotation = Rotation {
+    bytes: 8 * 1024 * 1024,
+    lines: 100_000,
+    keep: Keep::Newest(8),
+};
+
+/// The form that is written.
+const FORM: u32 = 1;
+/// How long a record waits for the log: nothing depends on it.
+const WAIT: Duration = Duration::from_secs(2);
+/// The longest reason, in characters.
+const LONGEST_REASON: usize = 500;
+/// The longest record, as bytes of its line.
+const LONGEST: u64 = 256 * 1024;
+/// The code of a call that ended well.
+pub const OK: &str = "ok";
+
+/// One call, field by field as on its line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// The form of the record.
+    pub v: u32,
+    /// Its number.
+    pub seq: u64,
+    /// When the call had ended, UTC with milliseconds.
+    pub ts: String,
+    /// Who called.
+    #[serde(flatten)]
+    pub caller: Caller,
+    /// The tool's name; as it was called when there is none of that name.
+    pub tool: String,
+    /// The alias by which it was called, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
+    /// The arguments as they came, redacted and bounded.
+    pub input: Value,
+    /// The input as built, where that differs; absent when it was not built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub built: Option<Value>,
+    /// What was decided about it, and by which rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Value>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it took, waiting included, in milliseconds.
+    pub ms: f64,
+}
+
+/// Who called, and how the call is named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// The agent's short name.
+    pub agent: String,
+    /// The unit that it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit_id: Option<String>,
+    /// The agent call.
+    pub call_id: String,
+    /// The client's session.
+    pub session_id: String,
+    /// Names this one call.
+    pub tool_use_id: String,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// [`OK`], or what went wrong.
+    pub code: String,
+    /// In words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Names the entry in the program's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_id: Option<String>,
+}
+
+/// A call that has ended, before it is a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedCall {
+    /// Who called.
+    pub caller: Caller,
+    /// The tool's name.
+    pub tool: String,
+    /// The alias by which it was called.
+    pub alias: Option<String>,
+    /// The arguments as they came.
+    pub input: Excerpt,
+    /// The input as built.
+    pub built: Option<Excerpt>,
+    /// What was decided about it, and by which rule: an object, in whose texts secrets are looked for, too.
+    pub decision: Option<Value>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// The audit log of a project. Its calls block.
+#[derive(Clone, Debug)]
+pub struct AuditLog {
+    store: Store,
+    journal: Journal,
+}
+
+impl AuditLog {
+    /// The log of the store's project. Touches no disk.
+    pub fn new(store: Store) -> Self {
+        Self::with_rotation(store, FULL)
+    }
+
+    /// As [`new`](Self::new), with other limits of a file; for tests.
+    pub fn with_rotation(store: Store, rotation: Rotation) -> Self {
+        let path = RelPath::parse(&format!("{CALLS}/calls.ndjson")).expect("a constant path that keeps every rule");
+        let settings = Settings {
+            rotation: Some(rotation),
+            longest: LONGEST,
+            ..Durability::Cached.into()
+        };
+        let journal = Journal::new(store.clone(), path, "calls", settings);
+        Self { store, journal }
+    }
+
+    /// Keeps one call; gives its number. Looks for secrets in what the record keeps, then some 25 system calls.
+    ///
+    /// # Errors
+    /// Why it could not be kept: to be logged, never to fail a call.
+    pub fn append(&self, call: EndedCall) -> Result<u64, StoreError> {
+        let input = call.input.redacted();
+        let built = call.built.filter(|built| *built != call.input);
+        let mut reason = call.outcome.reason.map(|reason| redacted::redacted("", &reason));
+        if let Some(reason) = &mut reason
+            && let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON)
+        {
+            reason.truncate(end);
+            reason.push('…');
+        }
+        let mut record = CallRecord {
+            v: FORM,
+            seq: 0,
+            ts: String::new(),
+            caller: call.caller,
+            tool: call.tool,
+            alias: call.alias,
+            input,
+            built: built.map(|built| built.redacted()),
+            decision: call.decision.map(|decision| match decision {
+                Value::Object(decision) => Excerpt::of(&decision).redacted(),
+                plain => plain,
+            }),
+            outcome: Outcome { reason, ..call.outcome },
+            ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
+        };
+        let kept = self.journal.append_with(WAIT, |next| {
+            record.seq = next.seq;
+            record.ts = clock::iso(next.time(self.store.clock().now()));
+            Ok::<_, StoreError>(record)
+        });
+        kept.map(|appended| appended.seq)
+    }
+
+    /// The records from number `from` on, oldest first.
+    pub fn read_from(&self, from: u64) -> Reader {
+        self.journal.read_from(from)
+    }
+
+    /// The records from number `from` on, and those that come.
+    pub fn follow_from(&self, from: u64) -> Follower {
+        self.journal.follow_from(from)
+    }
+
+    /// Where to begin to see all records since a time: see [`Journal::first_since`].
+    ///
+    /// # Errors
+    /// A refused path or an error of the system.
+    pub fn first_since(&self, time: Timestamp) -> Result<u64, StoreError> {
+        self.journal.first_since(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::sandbox::{ProjectDir, Sandbox};
+    use crate::store::FixedClock;
+
+    fn log(dir: &tempfile::TempDir, rotation: Rotation) -> AuditLog {
+        let project = Arc::new(ProjectDir::open(dir.path()).unwrap());
+        let clock = FixedClock::new("2026-11-30T10:15:00.123Z".parse().unwrap());
+        let store = Store::new(Sandbox::new(project, "devloop", Vec::new()), Arc::new(clock));
+        AuditLog::with_rotation(store, rotation)
+    }
+
+    fn object(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(object) => object,
+            _ => unreachable!(),
+        }
+    }
+
+    fn call(input: Value, code: &str) -> EndedCall {
+        let input = Excerpt::of(&object(input));
+        EndedCall {
+            caller: Caller {
+                agent: "pm".into(),
+                unit_id: None,
+                call_id: "call-1".into(),
+                session_id: "session-1".into(),
+                tool_use_id: "test:1".into(),
+            },
+            tool: "write_todolist".into(),
+            alias: None,
+            built: Some(input.clone()),
+            input,
+            decision: Some(json!({"allow": true})),
+            outcome: Outcome {
+                code: code.into(),
+                reason: None,
+                error_id: None,
+            },
+            took: Duration::from_micros(1_234),
+        }
+    }
+
+    #[test]
+    fn a_record_says_everything_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(&dir, FULL);
+        assert_eq!(log.append(call(json!({"items": []}), OK)).unwrap(), 1);
+        let text = fs::read_to_string(dir.path().join("agent-state/.calls/calls.ndjson")).unwrap();
+        assert_eq!(
+            text,
+            "{\"v\":1,\"seq\":1,\"ts\":\"2026-11-30T10:15:00.123Z\",\"agent\":\"pm\",\"call_id\":\"call-1\",\
+             \"session_id\":\"session-1\",\"tool_use_id\":\"test:1\",\"tool\":\"write_todolist\",\"input\":{\"items\":[]},\
+             \"decision\":{\"allow\":true},\"outcome\":{\"code\":\"ok\"},\"ms\":1.234}\n"
+        );
+        let built = EndedCall {
+            built: Some(Excerpt::of(&object(json!({"items": [], "more": 1})))),
+            ..call(json!({"items": []}), OK)
+        };
+        log.append(built).unwrap();
+        let record = log.read_from(2).next().unwrap().unwrap();
+        let record: CallRecord = serde_json::from_value(Value::Object(record.fields)).unwrap();
+        assert_eq!(record.built, Some(json!({"items": [], "more": 1})));
+    }
+
+    #[test]
+    fn reasons_lose_secrets_and_their_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(&dir, FULL);
+        let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2");
+        let mut ended = call(json!({}), "invalid_input");
+        ended.outcome.reason = Some(format!("got {token} {}", "x".repeat(600)));
+        log.append(ended).unwrap();
+        let record = log.read_from(1).next().unwrap().unwrap();
+        let reason = record.fields["outcome"]["reason"].as_str().unwrap();
+        assert!(reason.starts_with("got [redacted: a GitHub token] x"), "{reason}");
+        assert_eq!(reason.chars().count(), LONGEST_REASON + 1);
+    }
+
+    #[test]
+    fn old_records_go_and_numbers_go_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let small = Rotation {
+            bytes: 2_000,
+            lines: 4,
+            keep: Keep::Newest(2),
+        };
+        let log = log(&dir, small);
+        for n in 1..=40 {
+            assert_eq!(log.append(call(json!({ "n": n }), OK)).unwrap(), n);
+        }
+        let kept: Vec<u64> = log.read_from(1).map(|record| record.unwrap().seq).collect();
+        assert_eq!(kept.last(), Some(&40));
+        assert!(
+            kept.len() <= 12 && kept.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "{kept:?}"
+        );
+    }
+
+    #[test]
+    fn a_link_in_the_way_is_an_error_and_is_not_followed() {
+        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(dir.path().join("agent-state")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("agent-state/.calls")).unwrap();
+        let error = log(&dir, FULL).append(call(json!({}), OK)).unwrap_err();
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,302 @@
+//! Inputs as the audit log keeps them: without secrets, and not too long.
+//!
+//! Answers for both. A copy for later ([`Excerpt`]) is quick and bounded, whatever is sent; secrets are looked for when the
+//! record is made. What is cut is told.
+//!
+//! Secrets are found in each text together with the name that it stands under, since `{"password": …}` is one by its name
+//! alone. A text that was cut before its secrets were looked for loses its end, too: half a secret looks like none.
+
+use serde_json::{Map, Value};
+
+use crate::secrets::{find_secret, find_secrets};
+
+/// The longest text of an excerpt, in characters.
+const LONGEST_SEEN: usize = 4_000;
+/// As much of a text that was cut goes once more when secrets were looked for.
+const HALF_A_SECRET: usize = 512;
+/// The longest text of a record, in characters.
+const LONGEST_KEPT: usize = 1_000;
+/// The most bytes of texts and names of an excerpt, about.
+const MOST_SEEN: usize = 32 * 1024;
+/// The most bytes of texts and names of a record's input, about.
+pub(super) const MOST_KEPT: usize = 8 * 1024;
+
+/// The bytes that a number, a flag or a bracket counts for.
+const SMALL: usize = 8;
+
+/// A part of an input, small enough to be kept until its call has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Excerpt(Seen);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Seen {
+    Plain(Value),
+    Text {
+        text: String,
+        missing: usize,
+    },
+    List {
+        items: Vec<Seen>,
+        missing: usize,
+    },
+    Object {
+        entries: Vec<(String, Seen)>,
+        missing: usize,
+    },
+    Nothing,
+}
+
+impl Excerpt {
+    /// The beginning of an input. Costs a copy of at most some 40 KiB.
+    pub fn of(input: &Map<String, Value>) -> Self {
+        let mut room = MOST_SEEN;
+        Self(seen_object(input, &mut room))
+    }
+
+    /// What a record keeps of it.
+    pub(super) fn redacted(&self) -> Value {
+        let mut room = MOST_KEPT;
+        kept(&self.0, "", &mut room)
+    }
+}
+
+fn seen(value: &Value, room: &mut usize) -> Seen {
+    match value {
+        Value::String(text) => {
+            let end = text.char_indices().nth(LONGEST_SEEN).map_or(text.len(), |(end, _)| end);
+            // Cut only where the rule for cut texts applies.
+            if !take(room, end) {
+                return Seen::Nothing;
+            }
+            Seen::Text {
+                text: text[..end].to_owned(),
+                missing: text[end..].chars().count(),
+            }
+        }
+        Value::Array(items) => {
+            let mut seen_items = Vec::new();
+            for item in items {
+                if !take(room, SMALL) {
+                    break;
+                }
+                seen_items.push(seen(item, room));
+            }
+            Seen::List {
+                missing: items.len() - seen_items.len(),
+                items: seen_items,
+            }
+        }
+        Value::Object(object) => seen_object(object, room),
+        plain => Seen::Plain(plain.clone()),
+    }
+}
+
+fn seen_object(object: &Map<String, Value>, room: &mut usize) -> Seen {
+    let mut entries = Vec::new();
+    for (name, value) in object {
+        if !take(room, name.len() + SMALL) {
+            break;
+        }
+        entries.push((name.clone(), seen(value, room)));
+    }
+    Seen::Object {
+        missing: object.len() - entries.len(),
+        entries,
+    }
+}
+
+fn kept(seen: &Seen, name: &str, room: &mut usize) -> Value {
+    match seen {
+        Seen::Plain(value) => value.clone(),
+        Seen::Nothing => Value::from("…"),
+        Seen::Text { text, missing } => {
+            let (mut text, mut missing) = (redacted(name, text), *missing);
+            if missing > 0 {
+                missing += cut(&mut text, |length| length.saturating_sub(HALF_A_SECRET));
+            }
+            missing += cut(&mut text, |length| length.min(LONGEST_KEPT));
+            if !take(room, text.len()) {
+                return Value::from("…");
+            }
+            if missing > 0 {
+                text.push_str(&format!("… ({missing} characters more)"));
+            }
+            Value::from(text)
+        }
+        Seen::List { items, missing } => {
+            let mut list = Vec::new();
+            for item in items {
+                if !take(room, SMALL) {
+                    break;
+                }
+                // The items of `tokens` are tokens.
+                list.push(kept(item, name, room));
+            }
+            let missing = missing + items.len() - list.len();
+            if missing > 0 {
+                list.push(Value::from(format!("… ({missing} more)")));
+            }
+            Value::Array(list)
+        }
+        Seen::Object { entries, missing } => {
+            let mut object = Map::new();
+            for (name, value) in entries {
+                if !take(room, name.len() + SMALL) {
+                    break;
+                }
+                let shown = if find_secret(name).is_some() {
+                    redacted("", name)
+                } else {
+                    name.clone()
+                };
+                object.insert(shown, kept(value, name, room));
+            }
+            let missing = missing + entries.len() - object.len();
+            if missing > 0 {
+                object.insert("…".to_owned(), Value::from(format!("{missing} more")));
+            }
+            Value::Object(object)
+        }
+    }
+}
+
+/// A text without its secrets.
+pub(super) fn redacted(name: &str, text: &str) -> String {
+    let before = if name.is_empty() {
+        String::new()
+    } else {
+        format!("{name}: ")
+    };
+    let whole = format!("{before}{text}");
+    let mut shown = String::with_capacity(text.len());
+    let mut at = before.len();
+    for secret in find_secrets(&whole) {
+        let (start, mut end) = (secret.range.start.max(before.len()), secret.range.end);
+        // A key block whose end is missing goes on to the end of the text.
+        let block = &whole[secret.range.clone()];
+        if block.starts_with("-----BEGIN") && !block.contains("-----END") {
+            end = whole.len();
+        }
+        if end <= at {
+            continue;
+        }
+        shown.push_str(&whole[at..start.max(at)]);
+        shown.push_str(&format!("[redacted: {}]", secret.what));
+        at = end;
+    }
+    shown.push_str(&whole[at..]);
+    shown
+}
+
+/// Cuts a text to the length that `keep` gives; says how many characters went.
+fn cut(text: &mut String, keep: impl Fn(usize) -> usize) -> usize {
+    let length = text.chars().count();
+    let kept = keep(length);
+    if let Some((end, _)) = text.char_indices().nth(kept) {
+        text.truncate(end);
+    }
+    length - kept.min(length)
+}
+
+fn take(room: &mut usize, bytes: usize) -> bool {
+    match room.checked_sub(bytes) {
+        Some(left) => {
+            *room = left;
+            true
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(input: Value) -> Value {
+        let Value::Object(input) = input else { unreachable!() };
+        Excerpt::of(&input).redacted()
+    }
+
+    /// Put together here, so that no scanner takes this file for a leak.
+    fn token() -> String {
+        format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2")
+    }
+
+    #[test]
+    fn secrets_go_wherever_they_are() {
+        let token = token();
+        let kept = record(json!({
+            "text": format!("use {token} here"),
+            "list": [token, {"deep": token}],
+            "password": "Tr0ub4dor&3xyz",
+            token.clone(): 1,
+            "note": "no secret, 7",
+        }));
+        let text = kept.to_string();
+        assert!(!text.contains("aB3dE5") && !text.contains("Tr0ub4dor"), "{text}");
+        assert_eq!(kept["text"], "use [redacted: a GitHub token] here");
+        assert_eq!(kept["note"], "no secret, 7");
+    }
+
+    #[test]
+    fn a_secret_at_a_cut_is_none_that_is_kept() {
+        let token = token();
+        for at in [900, 990, 3_960, 3_990, 3_999] {
+            let text = format!("{} {token} {}", "x".repeat(at), "y".repeat(2_000));
+            let kept = record(json!({ "text": text })).to_string();
+            assert!(!kept.contains("aB3"), "{at}: {kept}");
+        }
+        // Many secrets become few characters, so that the cut comes near.
+        let text = format!("{token} ").repeat(200);
+        let kept = record(json!({ "text": text }))["text"]
+            .as_str()
+            .unwrap()
+            .replace("[redacted: a GitHub token]", "");
+        assert!(!kept.contains("ghp"), "{kept}");
+        let key = format!(
+            "-----BEGIN RSA PRIVATE {}-----\n{}",
+            "KEY",
+            "MIIEpAIBAAKCAQ".repeat(600)
+        );
+        let kept = record(json!({ "text": key })).to_string();
+        assert!(!kept.contains("MIIE"), "{kept}");
+    }
+
+    #[test]
+    fn what_is_cut_is_told() {
+        let kept = record(json!({"text": "é".repeat(1_500), "list": vec![1; 5_000], "after": "x".repeat(500)}));
+        assert_eq!(kept["text"], format!("{}… (500 characters more)", "é".repeat(1_000)));
+        let list = kept["list"].as_array().unwrap();
+        assert_eq!(
+            list.last().unwrap(),
+            &json!(format!("… ({} more)", 5_000 - (list.len() - 1)))
+        );
+        let wide: Map<String, Value> = (0..9_000).map(|n| (format!("key {n}"), json!(n))).collect();
+        let kept = Excerpt::of(&wide).redacted();
+        let kept = kept.as_object().unwrap();
+        assert_eq!(kept["…"], format!("{} more", 9_000 - (kept.len() - 1)));
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![any::<i32>().prop_map(Value::from), "\\PC{0,200}".prop_map(Value::from)];
+        leaf.prop_recursive(5, 300, 40, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..40).prop_map(Value::from),
+                prop::collection::vec(("\\PC{0,9}", inner), 0..40)
+                    .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_bounded(value in values(), times in 1_usize..40) {
+            let kept = record(json!({ "value": vec![value; times] }));
+            // Each text may be told to be cut, and JSON writes some characters longer.
+            prop_assert!(kept.to_string().len() < 8 * MOST_KEPT);
+        }
+    }
+}

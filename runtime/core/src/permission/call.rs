@@ -1,0 +1,196 @@
+//! One call as permission sees it.
+//!
+//! Answers for the names by which rules know a tool, for what the call is about, and for the paths that it names. Leaves
+//! out what rules say.
+
+use devloop_contract::tool::Kind;
+use serde_json::Value;
+
+use super::rule::Rule;
+use super::signature::{Signature, rule_of};
+use crate::registry::{Definition, Invocation, Owner, Text, Trust};
+
+/// What separates the commands of a shell's line, or makes one out of a text.
+const OPERATORS: [char; 10] = [';', '&', '|', '\n', '\r', '`', '(', ')', '<', '>'];
+
+/// Fields of an untrusted tool whose texts are looked at as paths: those with one of these in their name.
+const PATHLIKE: [&str; 8] = ["path", "file", "dir", "folder", "source", "dest", "target", "uri"];
+
+/// How deep an untrusted tool's input is searched for paths; JSON that comes as text is no deeper.
+const DEEPEST: usize = 128;
+
+/// A call that permission is asked for.
+#[derive(Clone, Debug)]
+pub struct Call {
+    kind: Kind,
+    trust: Trust,
+    signature: Signature,
+    remember: Option<Rule>,
+    /// By which every rule knows the tool.
+    names: Vec<Text>,
+    /// By which rules that hold back know it as well: names that another tool could have, too.
+    other_names: Vec<Text>,
+    affected: Vec<String>,
+    /// Paths that an untrusted tool seems to be given.
+    suspected: Vec<String>,
+    /// Whether it starts programs by a text that a shell would read as more than one command.
+    is_compound: bool,
+}
+
+impl Call {
+    /// The call of an invocation.
+    pub fn of(invocation: &Invocation) -> Self {
+        Self::new(invocation.definition(), invocation.input(), invocation.affected_paths())
+    }
+
+    /// The call of a tool with an input as built, and the paths that it says it acts on.
+    pub fn new(tool: &Definition, input: &Value, affected: &[String]) -> Self {
+        // A template that can't be filled in names the tool alone, and nothing is remembered.
+        let signature = match tool.trust {
+            Trust::Trusted => Signature::fill(&tool.permission.signature, input),
+            Trust::Untrusted => Ok(Signature::bare(&*tool.name)),
+        };
+        let remember = match (&signature, tool.trust) {
+            (Err(_), _) => None,
+            (Ok(_), Trust::Trusted) => rule_of(&tool.permission.rule, input),
+            // It can't speak for other tools, only say that it is not to be remembered.
+            (Ok(_), Trust::Untrusted) => (!tool.permission.rule.is_empty()).then(|| Rule::tool(&*tool.name)),
+        };
+        let signature = signature.unwrap_or_else(|_| Signature::bare(&*tool.name));
+        let (names, other_names) = names(tool, &signature);
+        let mut suspected = Vec::new();
+        if tool.trust == Trust::Untrusted {
+            suspect(input, Named::Otherwise, DEEPEST, &mut suspected);
+        }
+        let is_compound =
+            tool.kind == Kind::Execute && signature.content().is_some_and(|content| content.contains(OPERATORS));
+        let mut call = Self {
+            kind: tool.kind,
+            trust: tool.trust,
+            signature,
+            remember: None,
+            names,
+            other_names,
+            affected: affected.to_vec(),
+            suspected,
+            is_compound,
+        };
+        // What doesn't mean this very call would be remembered in vain, or for others.
+        call.remember = remember.filter(|rule| rule.loosens(&call));
+        call
+    }
+
+    /// The tool's permission class.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether the tool's claims may be relied on.
+    pub fn trust(&self) -> Trust {
+        self.trust
+    }
+
+    /// What is asked for.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The rule that may be remembered for it.
+    pub fn remember(&self) -> Option<&Rule> {
+        self.remember.as_ref()
+    }
+
+    /// The paths that it says it acts on.
+    pub fn affected_paths(&self) -> &[String] {
+        &self.affected
+    }
+
+    /// The paths that an untrusted tool seems to be given: it declares none.
+    pub fn suspected_paths(&self) -> &[String] {
+        &self.suspected
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+
+    pub(super) fn other_names(&self) -> impl Iterator<Item = &str> {
+        self.other_names.iter().map(|name| &**name)
+    }
+
+    pub(super) fn content(&self) -> Option<&str> {
+        self.signature.content()
+    }
+
+    pub(super) fn is_compound(&self) -> bool {
+        self.is_compound
+    }
+
+    /// The commands of such a text, roughly: quotes are not heeded.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
+        let content = self.content().filter(|_| self.is_compound()).unwrap_or_default();
+        let blank = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '$' | '!' | '"' | '\'');
+        content
+            .split(OPERATORS)
+            .map(move |part| part.trim_start_matches(blank).trim_end())
+            .filter(|part| !part.is_empty())
+    }
+}
+
+/// The names for all rules, and those for rules that hold back alone.
+fn names(tool: &Definition, signature: &Signature) -> (Vec<Text>, Vec<Text>) {
+    let mut sure: Vec<Text> = tool.names().map(|name| name.to_owned().into()).collect();
+    if !sure.iter().any(|name| name == signature.tool()) {
+        sure.push(signature.tool().to_owned().into());
+    }
+    // As Claude Code calls what this server offers, when the server has its usual name.
+    let mut other: Vec<Text> = vec![format!("mcp__devloop__{}", tool.name).into()];
+    if let Owner::Server(server) = &tool.owner {
+        sure.push(format!("mcp__{}", tool.name).into());
+        if let Some((served, _)) = tool.name.split_once("__") {
+            sure.push(format!("mcp__{served}").into());
+        }
+        // The server's own names, as people know them, where they part in one place alone: `a__b` with a tool `c`
+        // would read like `a` with `b__c`.
+        let parts_once = |text: &str| !text.contains("__") && !text.starts_with('_') && !text.ends_with('_');
+        let whole = format!("mcp__{server}__{}", tool.source);
+        let clear = parts_once(server) && parts_once(&tool.source);
+        for name in [Text::from(whole), format!("mcp__{server}").into()] {
+            let list = if clear { &mut sure } else { &mut other };
+            if !list.contains(&name) {
+                list.push(name);
+            }
+        }
+    }
+    (sure, other)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    LikeAPath,
+    Otherwise,
+}
+
+fn suspect(value: &Value, named: Named, deeper: usize, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if named == Named::LikeAPath => found.push(text.clone()),
+        Value::Array(items) if deeper > 0 => {
+            for item in items {
+                suspect(item, named, deeper - 1, found);
+            }
+        }
+        Value::Object(fields) if deeper > 0 => {
+            for (name, value) in fields {
+                let name = name.to_ascii_lowercase();
+                let like = named == Named::LikeAPath || PATHLIKE.iter().any(|word| name.contains(word));
+                suspect(
+                    value,
+                    if like { Named::LikeAPath } else { Named::Otherwise },
+                    deeper - 1,
+                    found,
+                );
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,33 @@
+//! `mcp_task_cancel`: tells an upstream server to stop one task.
+
+use devloop_contract::{Because, Handle, Outcome};
+use devloop_generated::tools::catalog::mcp_task_cancel::{Failure, Input, McpTaskCancel, Output};
+
+use crate::context::Context;
+use crate::servers::{INVALID_PARAMS, Servers, is_refused, refusal, server_failure, text};
+
+server_failure!(mcp_task_cancel);
+
+impl Handle<McpTaskCancel> for Context {
+    async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
+        let servers = Servers::of(self);
+        let upstreams = servers.one(&input.server)?;
+        let answer = upstreams
+            .task_cancel(&input.server, &input.task_id, servers.options())
+            .await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) if is_refused(&error, INVALID_PARAMS) => {
+                return Err(Failure::UnknownTask.because(error.to_string()));
+            }
+            Err(error) => return Err(refusal(&error)),
+        };
+        Ok(Output {
+            // One version of the protocol only says that it heard.
+            status: text(&answer, "status").unwrap_or_else(|| "cancelled".to_owned()),
+            message: text(&answer, "statusMessage"),
+            server: input.server,
+            task_id: input.task_id,
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! Asking a person through the client, by elicitation.
+//!
+//! Answers for the form of the question and of the answer, in both protocol eras: with an opening the question is a request
+//! to the client; without one it is the answer to the call, which the client makes again with what the person said. Leaves
+//! out when somebody is asked.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use devloop_core::digest::sha256_hex;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitationSchema, EnumSchema, InputRequest, InputRequiredResult,
+    ServerRequest,
+};
+use rmcp::service::{Peer, RequestContext};
+use serde_json::Value;
+
+use super::answer::shortened;
+use crate::call::{Approval, Approver, Ask, Boxed};
+
+/// What the question is called in a call that is made again.
+const QUESTION: &str = "approval";
+
+/// The field of the answer, and what may stand in it.
+const DECISION: &str = "decision";
+const ONCE: &str = "allow once";
+const SESSION: &str = "allow for this session";
+const DENY: &str = "deny";
+
+/// The most characters of an input that a person is shown.
+const SHOWN: usize = 2_000;
+
+/// The person behind the client of one request.
+#[derive(Debug)]
+pub(super) struct Client {
+    peer: Peer<RoleServer>,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// The client takes requests.
+    Request,
+    /// The client makes the call again, and may have done so.
+    Again { said: Option<Said> },
+    /// The client asks nobody.
+    None,
+}
+
+/// What came with a call that was made again.
+#[derive(Debug)]
+struct Said {
+    answer: Value,
+    /// Names the question that was answered.
+    state: Option<String>,
+}
+
+impl Client {
+    pub(super) fn new(
+        context: &RequestContext<RoleServer>,
+        responses: Option<&BTreeMap<String, Value>>,
+        state: Option<&str>,
+    ) -> Self {
+        let asks = context
+            .client_capabilities()
+            .and_then(|capabilities| capabilities.elicitation)
+            // One that names no form at all is of the time when there was only one.
+            .is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none());
+        let opened = context
+            .protocol_version()
+            .is_some_and(|version| version.has_initialize());
+        let way = match (asks, opened) {
+            (false, _) => Way::None,
+            (true, true) => Way::Request,
+            (true, false) => Way::Again {
+                said: responses
+                    .and_then(|responses| responses.get(QUESTION))
+                    .map(|answer| Said {
+                        answer: answer.clone(),
+                        state: state.map(str::to_owned),
+                    }),
+            },
+        };
+        Self {
+            peer: context.peer.clone(),
+            way,
+        }
+    }
+}
+
+impl Approver for Client {
+    fn approve(&self, ask: Ask) -> Boxed<'_, Approval> {
+        Box::pin(async move {
+            match &self.way {
+                Way::None => Approval::Nobody {
+                    reason: "the client cannot ask (it has no elicitation)".to_owned(),
+                },
+                // An answer to another question is none.
+                Way::Again { said: Some(said) } if said.state.as_deref() == Some(&name_of(&ask)) => {
+                    decision(&said.answer)
+                }
+                Way::Again { .. } => Approval::Later,
+                Way::Request => {
+                    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(&ask)));
+                    match self.peer.send_request(request).await {
+                        Ok(ClientResult::ElicitResult(result)) => {
+                            decision(&serde_json::to_value(result).unwrap_or_default())
+                        }
+                        Ok(_) => Approval::Nobody {
+                            reason: "the client answered something else than was asked".to_owned(),
+                        },
+                        Err(error) => Approval::Nobody {
+                            reason: format!("the client could not ask: {error}"),
+                        },
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// The question as the answer to a call.
+pub(super) fn question(ask: &Ask) -> InputRequiredResult {
+    let request = InputRequest::Elicitation(ElicitRequest::new(form(ask)));
+    let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
+    InputRequiredResult::new(Some(requests), Some(name_of(ask)))
+}
+
+/// Names a question, so that a yes to one is no yes to another.
+fn name_of(ask: &Ask) -> String {
+    sha256_hex(format!("{}\n{}\n{}", ask.tool, ask.signature, ask.input).as_bytes())
+}
+
+fn form(ask: &Ask) -> ElicitRequestParams {
+    let mut message = format!("May `{}` run? {}\n\n{}", ask.title, ask.reason, ask.signature);
+    let input = serde_json::to_string_pretty(&ask.input).unwrap_or_default();
+    let _ = write!(message, "\n\n{}", shortened(&input, SHOWN));
+    let mut answers = vec![ONCE.to_owned()];
+    if let Some(rule) = &ask.rule {
+        answers.push(SESSION.to_owned());
+        let _ = write!(message, "\n\nFor this session, `{rule}` would be allowed.");
+    }
+    answers.push(DENY.to_owned());
+    let schema = ElicitationSchema::builder()
+        .required_enum_schema(DECISION, EnumSchema::builder(answers).build())
+        .build_unchecked();
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema: schema,
+    }
+}
+
+/// What a person said. Whatever is no clear yes is a no.
+fn decision(answer: &Value) -> Approval {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let action = text(answer.get("action")).unwrap_or_default();
+    let decision = text(answer.get("content").and_then(|content| content.get(DECISION)));
+    match (action.as_str(), decision.as_deref()) {
+        ("accept", Some(ONCE)) => Approval::Once,
+        ("accept", Some(SESSION)) => Approval::Session,
+        ("accept", Some(DENY)) | ("decline" | "cancel", _) => Approval::Denied { reason: None },
+        ("accept", _) => Approval::Denied {
+            reason: Some("the answer says neither yes nor no".to_owned()),
+        },
+        _ => Approval::Denied {
+            reason: Some("the client's answer cannot be read".to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ask() -> Ask {
+        Ask {
+            tool: "docs__remove".to_owned(),
+            title: "Remove".to_owned(),
+            signature: "docs__remove(a)".to_owned(),
+            rule: Some("docs__remove".to_owned()),
+            reason: "No rule allows it.".to_owned(),
+            input: json!({ "path": "a" }),
+        }
+    }
+
+    #[test]
+    fn approval_only_a_clear_yes_is_one() {
+        let answer = |action: &str, content: Value| decision(&json!({ "action": action, "content": content }));
+        assert_eq!(answer("accept", json!({ "decision": ONCE })), Approval::Once);
+        assert_eq!(answer("accept", json!({ "decision": SESSION })), Approval::Session);
+        for (action, content) in [
+            ("accept", json!({ "decision": DENY })),
+            ("accept", json!({ "decision": "sure" })),
+            ("accept", json!({ "decision": true })),
+            ("accept", json!(null)),
+            ("decline", json!({ "decision": ONCE })),
+            ("cancel", json!(null)),
+            ("what", json!({ "decision": ONCE })),
+        ] {
+            assert!(
+                matches!(answer(action, content.clone()), Approval::Denied { .. }),
+                "{action} {content}"
+            );
+        }
+        assert!(matches!(decision(&json!("accept")), Approval::Denied { .. }));
+    }
+
+    #[test]
+    fn approval_names_change_with_the_question() {
+        let one = name_of(&ask());
+        assert_eq!(one, name_of(&ask()));
+        let other = Ask {
+            input: json!({ "path": "b" }),
+            ..ask()
+        };
+        assert_ne!(one, name_of(&other));
+    }
+
+    #[test]
+    fn approval_remembering_is_offered_where_a_rule_allows_it() {
+        let offers = |ask: &Ask| {
+            let form = serde_json::to_value(form(ask)).unwrap();
+            form["requestedSchema"]["properties"][DECISION]["enum"].clone()
+        };
+        assert_eq!(offers(&ask()), json!([ONCE, SESSION, DENY]));
+        let once = Ask { rule: None, ..ask() };
+        assert_eq!(offers(&once), json!([ONCE, DENY]));
+    }
+}

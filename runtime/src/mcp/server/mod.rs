@@ -1,0 +1,308 @@
+//! The MCP server itself: what it says about its tools, and how a call's outcome reads on the wire.
+//!
+//! Answers for `tools`, `resources` and `prompts`, for telling that the tools have changed, and for the server's description,
+//! in both protocol eras. Leaves out the lifecycle (the protocol library's), the frames, and everything a tool does (the
+//! [`ToolService`]'s).
+
+mod answer;
+mod approval;
+mod library;
+mod list;
+mod progress;
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use devloop_contract::InternalError;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, NumberOrString,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use self::answer::answer;
+use self::approval::Client;
+use self::list::{List, Lists};
+use self::progress::{Reporter, report};
+use crate::call::{CallOutcome, CallRequest, Listing, ToolService};
+
+/// A client's name for a call above this length is not taken over.
+const TOOL_USE_ID_LIMIT: usize = 256;
+
+/// Where Claude Code puts its own name for the call.
+const TOOL_USE_ID_META: &str = "claudecode/toolUseId";
+
+/// The client that searches deferred tools by itself, so that it is shown them all.
+const SEARCHES_ITSELF: &str = "claude-code";
+
+/// Serves one agent's tools.
+pub(super) struct Server<S> {
+    service: Arc<S>,
+    info: ServerConfig,
+    lists: Lists,
+    page_size: usize,
+    process: Uuid,
+    stop: CancellationToken,
+}
+
+impl<S: ToolService> Server<S> {
+    /// A server for the service's tools. With `page_size` 0 their list is one page.
+    ///
+    /// # Errors
+    /// When a tool's schema is not a JSON object.
+    pub(super) fn new(
+        service: S,
+        name: &str,
+        page_size: usize,
+        stop: CancellationToken,
+    ) -> Result<Self, InternalError> {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_prompts()
+            .build();
+        let mut info = ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(name, env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"));
+        if !service.instructions().is_empty() {
+            info = info.with_instructions(service.instructions());
+        }
+        let server = Self {
+            info,
+            lists: Lists::default(),
+            page_size,
+            process: Uuid::now_v7(),
+            stop,
+            service: Arc::new(service),
+        };
+        // A table that cannot be served is told at once, and not to the first client that asks.
+        server.list(Listing::Shown)?;
+        Ok(server)
+    }
+
+    fn list(&self, listing: Listing) -> Result<Arc<List>, InternalError> {
+        // The revision first: a change in between makes the list anew once too often, and never once too seldom.
+        let revision = self.service.revision();
+        self.lists
+            .get(listing, revision, self.page_size, || self.service.tools(listing))
+    }
+
+    fn tool_use_id(&self, context: &RequestContext<RoleServer>) -> String {
+        match context.meta.get(TOOL_USE_ID_META) {
+            Some(Value::String(id)) if !id.is_empty() && id.len() <= TOOL_USE_ID_LIMIT => id.clone(),
+            // Strings are quoted, so that the ids 1 and "1" stay apart.
+            _ => match &context.id {
+                NumberOrString::Number(id) => format!("{}:{id}", self.process),
+                NumberOrString::String(id) => format!("{}:{id:?}", self.process),
+            },
+        }
+    }
+
+    /// Runs the call to its end, whatever happens: passes progress on, and a stop of the server.
+    async fn carry_out(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> CallOutcome {
+        let tool_use_id = self.tool_use_id(&context);
+        let (sender, reporter) = match context.meta.get_progress_token() {
+            Some(token) => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                (Some(sender), Some(Reporter::new(token, receiver, context.peer.clone())))
+            }
+            None => (None, None),
+        };
+        let cancel = context.ct.clone();
+        let client = Client::new(
+            &context,
+            request.input_responses.as_ref(),
+            request.request_state.as_deref(),
+        );
+        let call = caught(self.service.call(CallRequest {
+            tool: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            tool_use_id,
+            cancel: cancel.clone(),
+            progress: sender,
+            approver: Some(Arc::new(client)),
+        }));
+        let mut call = pin!(call);
+        let mut reporter = reporter;
+        let mut stopped = false;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut call => {
+                    if let Some(reporter) = &mut reporter {
+                        reporter.finish().await;
+                    }
+                    return outcome;
+                }
+                () = self.stop.cancelled(), if !stopped => {
+                    stopped = true;
+                    cancel.cancel();
+                }
+                more = report(&mut reporter), if reporter.is_some() => {
+                    if more.is_none() {
+                        reporter = None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<S: ToolService> ServerHandler for Server<S> {
+    fn get_info(&self) -> ServerConfig {
+        self.info.clone()
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.service.ready().await;
+        let listing = listing_for(&context);
+        let list = self.list(listing).map_err(|error| {
+            tracing::error!("the tools cannot be listed: {}", error.chain());
+            ErrorData::internal_error(error.chain(), None)
+        })?;
+        list.page(request.as_ref().and_then(|request| request.cursor.as_deref()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match self.carry_out(request, context).await {
+            CallOutcome::NeedsApproval(ask) => Ok(CallToolResponse::InputRequired(approval::question(&ask))),
+            outcome => answer(outcome).map(CallToolResponse::Complete),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(library::resources(&self.service.tools(Listing::Every)))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(library::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        library::read(&request.uri, &self.service.tools(Listing::Every)).map(Into::into)
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(library::prompts())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        library::prompt(&request.name).map(Into::into)
+    }
+
+    /// In the era with an opening, changes are told from then on.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Some(mut changes) = self.service.changes() else {
+            return;
+        };
+        let (peer, stop) = (context.peer, self.stop.clone());
+        tokio::spawn(async move {
+            while changes.settled(&stop).await {
+                if let Err(error) = peer.notify_tool_list_changed().await {
+                    tracing::debug!(%error, "nobody heard that the tools have changed");
+                    return;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    /// In the era without an opening, they are told to who listens.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let wanted = context.accepted().tools_list_changed == Some(true);
+        let Some(mut changes) = self.service.changes().filter(|_| wanted) else {
+            tokio::select! {
+                () = context.cancelled() => {}
+                () = self.stop.cancelled() => {}
+            }
+            return Ok(());
+        };
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                more = changes.settled(&self.stop) => {
+                    if !more || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Claude Code defers tools by itself and searches in all that it was told.
+fn listing_for(context: &RequestContext<RoleServer>) -> Listing {
+    match context.client_info() {
+        Some(client) if client.name == SEARCHES_ITSELF => Listing::Every,
+        _ => Listing::Shown,
+    }
+}
+
+/// Polls the call, and turns a panic into an internal error: without an answer the client would wait for ever.
+async fn caught(call: impl Future<Output = CallOutcome>) -> CallOutcome {
+    let mut call = pin!(call);
+    poll_fn(
+        |context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
+            Ok(poll) => poll,
+            Err(panic) => {
+                let chain = panic
+                    .downcast_ref::<&str>()
+                    .map(|text| (*text).to_owned())
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "a panic without a text".into());
+                let error_id = Uuid::now_v7().to_string();
+                tracing::error!(%error_id, "a call panicked: {chain}");
+                Poll::Ready(CallOutcome::Internal {
+                    message: "the tool broke off".into(),
+                    chain,
+                    error_id,
+                    hint: "This was reported; calling again is unlikely to help.".into(),
+                })
+            }
+        },
+    )
+    .await
+}

@@ -1,0 +1,152 @@
+//! What the tools `mcp_*` have in common: asking upstream servers on behalf of a call.
+//!
+//! Answers for which servers are asked, for how long, and for what an agent is told when one does not answer. Leaves out the
+//! connections (`upstream`).
+
+use std::sync::Arc;
+
+use devloop_contract::{Because, ExpectedFailure, Refusal, ToolError};
+use serde_json::{Map, Value};
+
+use crate::context::Context;
+use crate::session::LARGEST_ANSWER;
+use crate::upstream::{CallError, CallOptions, Upstreams};
+
+/// What JSON-RPC says of a method that a server does not have.
+const METHOD_NOT_FOUND: i32 = -32601;
+
+/// What it says of parameters that name nothing, such as a task that is gone.
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+
+/// Fields of an answer.
+pub(crate) type Object = Map<String, Value>;
+
+/// The failures that all of these tools have.
+pub(crate) trait ServerFailure: ExpectedFailure {
+    /// There is no such server; these are there.
+    fn unknown(servers: Vec<String>) -> Self;
+
+    /// It gave no answer.
+    fn failed() -> Self;
+}
+
+/// Says for the failures of a tool which is which.
+macro_rules! server_failure {
+    ($tool:ident) => {
+        impl $crate::servers::ServerFailure for devloop_generated::tools::catalog::$tool::Failure {
+            fn unknown(servers: Vec<String>) -> Self {
+                let servers = Some(servers);
+                Self::UnknownServer(devloop_generated::tools::catalog::$tool::UnknownServerDetails { servers })
+            }
+
+            fn failed() -> Self {
+                Self::ServerFailed
+            }
+        }
+    };
+}
+pub(crate) use server_failure;
+
+/// The servers, for one call.
+pub(crate) struct Servers<'c> {
+    context: &'c Context,
+    all: Option<&'c Arc<Upstreams>>,
+}
+
+impl<'c> Servers<'c> {
+    pub(crate) fn of(context: &'c Context) -> Self {
+        Self {
+            context,
+            all: context.session().upstreams(),
+        }
+    }
+
+    /// The connections, to ask the server of this name.
+    ///
+    /// # Errors
+    /// There is no such server.
+    pub(crate) fn one<F: ServerFailure>(&self, server: &str) -> Result<&'c Upstreams, Refusal<F>> {
+        let names = self.names();
+        match self.all {
+            Some(upstreams) if names.iter().any(|name| name == server) => Ok(upstreams),
+            _ if names.is_empty() => Err(F::unknown(names).because("no upstream server was configured")),
+            _ => {
+                let reason = format!("there is no upstream server `{server}`; there are {}", names.join(", "));
+                Err(F::unknown(names).because(reason))
+            }
+        }
+    }
+
+    /// The connections and the names to ask: the one that was named, or all.
+    ///
+    /// # Errors
+    /// There is no such server.
+    pub(crate) fn asked<F: ServerFailure>(
+        &self,
+        server: Option<&str>,
+    ) -> Result<Option<(&'c Upstreams, Vec<String>)>, Refusal<F>> {
+        match server {
+            Some(server) => Ok(Some((self.one(server)?, vec![server.to_owned()]))),
+            None => Ok(self.all.map(|upstreams| (&**upstreams, self.names()))),
+        }
+    }
+
+    /// How a request of this call is made: a little shorter than the call itself, whose time-out says less.
+    pub(crate) fn options(&self) -> CallOptions {
+        CallOptions {
+            timeout: self.context.tool().timeout.mul_f32(0.9),
+            cancel: self.context.cancel().clone(),
+            progress: None,
+            max_result_bytes: Some(LARGEST_ANSWER),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let statuses = self.all.map(|upstreams| upstreams.statuses()).unwrap_or_default();
+        statuses.into_iter().map(|status| status.server).collect()
+    }
+}
+
+/// What the agent is told when a server gave no answer.
+pub(crate) fn refusal<F: ServerFailure>(error: &CallError) -> Refusal<F> {
+    match error {
+        CallError::Cancelled => ToolError::Cancelled.into(),
+        error => F::failed().because(error.to_string()),
+    }
+}
+
+/// Whether a server just does not have what it was asked for.
+pub(crate) fn has_none(error: &CallError) -> bool {
+    is_refused(error, METHOD_NOT_FOUND)
+}
+
+/// Whether a server answered with this error.
+pub(crate) fn is_refused(error: &CallError, code: i32) -> bool {
+    matches!(error, CallError::Refused { code: given, .. } if *given == code)
+}
+
+/// The objects of a list in an answer, each with the server that it comes from.
+pub(crate) fn listed(answer: &mut Value, key: &str, server: &str) -> Vec<Object> {
+    let mut items = objects(answer, key);
+    for item in &mut items {
+        item.insert("server".to_owned(), server.into());
+    }
+    items
+}
+
+/// The objects of a list in an answer; what is none is left out.
+pub(crate) fn objects(answer: &mut Value, key: &str) -> Vec<Object> {
+    let Some(Value::Array(items)) = answer.get_mut(key).map(Value::take) else {
+        return Vec::new();
+    };
+    let object = |item| match item {
+        Value::Object(item) => Some(item),
+        _ => None,
+    };
+    items.into_iter().filter_map(object).collect()
+}
+
+/// A text of an answer.
+pub(crate) fn text(answer: &Value, key: &str) -> Option<String> {
+    answer.get(key)?.as_str().map(str::to_owned)
+}

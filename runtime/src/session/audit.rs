@@ -1,0 +1,149 @@
+//! One record of each call in the project's audit log.
+//!
+//! Answers for what a record says and for writing it before the caller has its answer, whatever became of the call, also
+//! when nobody waits for it any more. That it cannot be written is logged and fails no call. Leaves out the form of a
+//! record and its redaction (the core's `audit`).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use devloop_core::audit::{Caller, EndedCall, Excerpt, OK, Outcome};
+use devloop_core::registry::Definition;
+use serde_json::json;
+
+use super::{Session, Track};
+use crate::call::{CallOutcome, CallRequest, with_causes};
+
+/// What is known of a call until it has ended.
+pub(super) struct Trail {
+    session: Session,
+    began: Instant,
+    /// Nothing when the record is made.
+    call: Option<Known>,
+}
+
+struct Known {
+    called: String,
+    tool: Option<String>,
+    tool_use_id: String,
+    input: Excerpt,
+    track: Option<Arc<Track>>,
+}
+
+impl Session {
+    /// Begins the trail of a call. Copies a bounded part of its input.
+    pub(super) fn trail(&self, request: &CallRequest) -> Trail {
+        Trail {
+            session: self.clone(),
+            began: Instant::now(),
+            call: Some(Known {
+                // Whatever was sent as a name; those of tools are shorter.
+                called: request.tool.chars().take(100).collect(),
+                tool: None,
+                tool_use_id: request.tool_use_id.clone(),
+                input: Excerpt::of(&request.arguments),
+                track: None,
+            }),
+        }
+    }
+}
+
+impl Trail {
+    /// The tool was found, and what is judged about the call stands in `track`.
+    pub(super) fn met(&mut self, tool: &Definition, track: Option<Arc<Track>>) {
+        if let Some(call) = &mut self.call {
+            call.tool = Some(tool.name.to_string());
+            call.track = track;
+        }
+    }
+
+    /// Writes the record. Some 25 system calls, on a thread that may block.
+    pub(super) async fn end(mut self, outcome: &CallOutcome) {
+        let Some(call) = self.call.take() else { return };
+        let ended = call.ended(&self, code_of(outcome));
+        let session = self.session.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || keep(&session, ended)).await {
+            tracing::warn!("the audit log's writer did not end: {error}");
+        }
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let outcome = Outcome {
+            code: "abandoned".to_owned(),
+            reason: Some("nobody waited for its end".to_owned()),
+            error_id: None,
+        };
+        let ended = call.ended(self, outcome);
+        // At once: the runtime may be about to end, and would not begin what it has not begun yet.
+        keep(&self.session, ended);
+    }
+}
+
+impl Known {
+    fn ended(self, trail: &Trail, outcome: Outcome) -> EndedCall {
+        let identity = trail.session.identity();
+        let judged = self.track.as_ref().and_then(|track| track.judged.get());
+        let (tool, alias) = match self.tool {
+            Some(tool) if tool == self.called => (tool, None),
+            Some(tool) => (tool, Some(self.called)),
+            None => (self.called, None),
+        };
+        EndedCall {
+            caller: Caller {
+                agent: identity.agent.to_owned(),
+                unit_id: identity.unit_id.clone(),
+                call_id: identity.call_id.clone(),
+                session_id: identity.session_id.clone(),
+                tool_use_id: self.tool_use_id,
+            },
+            tool,
+            alias,
+            input: self.input,
+            built: judged.and_then(|judged| judged.invocation.input().as_object().map(Excerpt::of)),
+            decision: judged.map(|judged| json!(judged.decision)),
+            outcome,
+            took: trail.began.elapsed(),
+        }
+    }
+}
+
+fn keep(session: &Session, call: EndedCall) {
+    if let Err(error) = session.inner.project.audit().append(call) {
+        tracing::warn!("the audit log cannot be written: {error}");
+    }
+}
+
+/// The outcome as one code, and why.
+fn code_of(outcome: &CallOutcome) -> Outcome {
+    let of = |code: &str, reason: Option<String>| Outcome {
+        code: code.to_owned(),
+        reason,
+        error_id: None,
+    };
+    match outcome {
+        CallOutcome::Success(_) => of(OK, None),
+        CallOutcome::Passed(answer) if answer.is_error => {
+            let text = answer.content.iter().find_map(|block| block.get("text")?.as_str());
+            of("upstream_failure", text.map(str::to_owned))
+        }
+        CallOutcome::Passed(_) => of(OK, None),
+        CallOutcome::Expected(body) => of(&body.code, Some(body.reason.clone())),
+        CallOutcome::Invalid(error) => of("invalid_input", Some(error.to_string())),
+        CallOutcome::Sandbox { message, .. } => of("sandbox_violation", Some(message.clone())),
+        CallOutcome::Internal {
+            message,
+            chain,
+            error_id,
+            ..
+        } => Outcome {
+            error_id: Some(error_id.clone()),
+            ..of("internal", Some(with_causes(message, chain)))
+        },
+        CallOutcome::Cancelled => of("cancelled", None),
+        CallOutcome::NeedsApproval(ask) => of("approval_required", Some(ask.reason.clone())),
+        CallOutcome::UnknownTool { .. } => of("unknown_tool", None),
+    }
+}

@@ -1,0 +1,142 @@
+//! What would become of a call, and why; nothing is run.
+//!
+//! Answers for the facts behind `devloop explain`: decision, files, turn. Leaves out what hooks would say, as a hook may do
+//! anything; they are named.
+
+use devloop_core::permission::Decision;
+use devloop_core::registry::Invocation;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::sandbox::{bound, sandbox_for};
+use super::{Session, Stop, build};
+use crate::call::CallOutcome;
+
+/// What would become of a call.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The tool.
+    pub tool: String,
+    /// Whose it is, for people.
+    pub owner: String,
+    /// The input as it would be run.
+    pub input: Value,
+    /// What rules, mode and memory say, and why.
+    pub decision: Decision,
+    /// Hooks that would be heard, in their order; each may still tighten.
+    pub hooks: Vec<String>,
+    /// What the sandbox lets it touch; nothing for a tool that has none, as it runs elsewhere.
+    pub sandbox: Option<Touches>,
+    /// When it would run.
+    pub turn: Turn,
+}
+
+/// The patterns of files that a call may touch, bound to the session.
+#[derive(Clone, Debug, Serialize)]
+pub struct Touches {
+    /// What it may read.
+    pub reads: Vec<String>,
+    /// What it may write: the agent's template *and* the tool's spec have it.
+    pub writes: Vec<String>,
+    /// What the template lets the agent write.
+    pub write_allow: Vec<String>,
+    /// The paths of this input, each with whether it may be written.
+    pub paths: Vec<(String, bool)>,
+}
+
+/// When a call would run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Turn {
+    /// `read_only`, `write` or `execute`: which limits count.
+    pub kind: &'static str,
+    /// `shared` runs beside other calls of the session, `exclusive` alone.
+    pub parallelism: &'static str,
+    /// The files that it locks while it runs.
+    pub locks: Vec<String>,
+    /// Whether it is tried again by itself after a failure that passes.
+    pub retried: bool,
+    /// The longest that it may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Session {
+    /// What would become of a call.
+    ///
+    /// # Errors
+    /// What the caller would be told before anything is decided: the tool is unknown or left out, the input is refused.
+    pub fn explain(&self, tool: &str, arguments: Map<String, Value>) -> Result<Explanation, Box<CallOutcome>> {
+        let snapshot = self.inner.catalogue.snapshot();
+        let Some(entry) = snapshot.get(tool) else {
+            return Err(Box::new(CallOutcome::UnknownTool {
+                name: tool.to_owned(),
+                nearest: snapshot.nearest(tool),
+            }));
+        };
+        let definition = entry.definition();
+        if let Some(left_out) = self.inner.lists.left_out(definition) {
+            return Err(Box::new(CallOutcome::Expected(left_out)));
+        }
+        let invocation = match build(entry, arguments) {
+            Ok(invocation) => invocation,
+            Err(refusal) => {
+                let told = self.outcome(definition, Err(Stop::Refused(refusal)));
+                return Err(Box::new(told.unwrap_or_else(|error| CallOutcome::Internal {
+                    message: error.to_string(),
+                    chain: error.chain(),
+                    error_id: "none".to_owned(),
+                    hint: error.hint().to_owned(),
+                })));
+            }
+        };
+        let locks = if definition.concurrency_safe {
+            Vec::new()
+        } else {
+            let paths = self.real_paths(&invocation).into_iter();
+            paths.map(|path| path.display().to_string()).collect()
+        };
+        Ok(Explanation {
+            tool: definition.name.to_string(),
+            owner: definition.who(),
+            decision: self.decide(&invocation),
+            hooks: self.hooks().iter().map(|hook| hook.name().into_owned()).collect(),
+            sandbox: self.touches(&invocation),
+            turn: Turn {
+                kind: definition.kind.as_str(),
+                parallelism: definition.parallelism.as_str(),
+                locks,
+                retried: definition.retry_safe,
+                timeout_ms: u64::try_from(definition.timeout.as_millis()).unwrap_or(u64::MAX),
+            },
+            input: invocation.input().clone(),
+        })
+    }
+
+    fn touches(&self, invocation: &Invocation) -> Option<Touches> {
+        let tool = invocation.built_in()?;
+        let (agent, identity) = (self.inner.agent, &self.inner.identity);
+        let shown =
+            |text: &str| bound(text, agent, identity).map_or_else(|_| text.to_owned(), |found| found.to_string());
+        let sandbox = sandbox_for(&self.inner.project, identity, agent, tool).ok();
+        let via = agent.sandbox.write_via.iter().filter(|via| via.tool == tool.name);
+        let write_allow = agent.sandbox.write_allow.iter().chain(via.flat_map(|via| via.paths));
+        let writes = tool.effects.writes.iter();
+        let writes = writes.filter(|write| write.only.is_empty() || write.only.contains(&agent.name));
+        let may_write = |path: &String| {
+            let path = devloop_core::sandbox::RelPath::parse(path).ok();
+            let sandbox = sandbox.as_ref();
+            path.zip(sandbox)
+                .is_some_and(|(path, sandbox)| sandbox.check_write(&path).is_ok())
+        };
+        Some(Touches {
+            reads: tool.effects.reads.iter().map(|text| shown(text)).collect(),
+            writes: writes.map(|write| shown(write.path)).collect(),
+            write_allow: write_allow.map(|text| shown(text)).collect(),
+            paths: invocation
+                .affected_paths()
+                .iter()
+                .map(|path| (path.clone(), may_write(path)))
+                .collect(),
+        })
+    }
+}

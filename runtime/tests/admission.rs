@@ -1,0 +1,587 @@
+//! What stands between a call and its handler: lists, permission, hooks, a person's consent; for tools of a host and of
+//! specs alike.
+
+#![cfg(feature = "testing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use devloop_contract::tool::{Exposure, Kind};
+use devloop_core::permission::{List, Mode, Rule, Verdict};
+use devloop_core::registry::{Naming, ToolBuilder};
+use devloop_runtime::AgentId;
+use devloop_runtime::call::{Approval, Approver, Ask, Boxed, CallOutcome, CallRequest, Listing, ToolService};
+use devloop_runtime::hooks::{After, Before, Hook, HookCall};
+use devloop_runtime::identity::{Given, identify};
+use devloop_runtime::session::{Runner, RunnerCall, RunnerError, Session, SessionBuilder, empty_catalogue};
+use devloop_runtime::testing::TestProject;
+use serde_json::{Map, Value, json};
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn builder(project: &TestProject) -> SessionBuilder {
+    let agent = AgentId::Pm.agent();
+    let given = Given {
+        session_id: Some("session-1".to_owned()),
+        ..Given::default()
+    };
+    let identity = identify(agent, project.path(), given, None).unwrap();
+    Session::builder(Arc::clone(project.project()), agent, identity)
+}
+
+/// A host's tool that says what it was given, and counts.
+fn echo(kind: Kind, calls: &Arc<AtomicUsize>) -> (ToolBuilder, Runner) {
+    let calls = Arc::clone(calls);
+    let runner = Runner::of(move |call: RunnerCall| {
+        calls.fetch_add(1, Ordering::SeqCst);
+        async move { Ok::<_, RunnerError>(json!({ "said": call.input["text"] })) }
+    });
+    let tool = ToolBuilder::new("echo")
+        .summary("Says it again.")
+        .kind(kind)
+        .permission(Naming {
+            signature: "echo({text})".into(),
+            rule: "echo({text})".into(),
+        })
+        .input_schema(json!({
+            "type": "object",
+            "properties": { "text": { "type": "string" }, "times": { "type": "integer", "default": 1 } },
+            "required": ["text"],
+            "additionalProperties": false,
+        }));
+    (tool, runner)
+}
+
+struct Fixture {
+    project: TestProject,
+    calls: Arc<AtomicUsize>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self {
+            project: TestProject::new(),
+            calls: Arc::default(),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap(),
+        }
+    }
+
+    fn session(&self, kind: Kind, adjust: impl FnOnce(SessionBuilder) -> SessionBuilder) -> Session {
+        let catalogue = empty_catalogue();
+        let (tool, runner) = echo(kind, &self.calls);
+        catalogue.register(tool.build().unwrap(), runner).unwrap();
+        adjust(builder(&self.project).tools(&catalogue)).build().unwrap()
+    }
+
+    fn call(&self, session: &Session, tool: &str, arguments: Value) -> CallOutcome {
+        self.runtime
+            .block_on(session.call(CallRequest::new(tool, object(arguments), "test:1")))
+    }
+
+    fn echo(&self, session: &Session, text: &str) -> CallOutcome {
+        self.call(session, "echo", json!({ "text": text }))
+    }
+
+    fn ran(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+}
+
+fn rule(text: &str) -> Rule {
+    Rule::parse(text).unwrap()
+}
+
+#[track_caller]
+fn code(outcome: &CallOutcome) -> &str {
+    match outcome {
+        CallOutcome::Expected(body) => &body.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn reason(outcome: &CallOutcome) -> &str {
+    match outcome {
+        CallOutcome::Expected(body) => &body.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Says what it is told to, and remembers what it was asked.
+#[derive(Debug)]
+struct Person {
+    says: Approval,
+    asked: Mutex<Vec<Ask>>,
+}
+
+impl Person {
+    fn new(says: Approval) -> Arc<Self> {
+        Arc::new(Self {
+            says,
+            asked: Mutex::default(),
+        })
+    }
+
+    fn asked(&self) -> Vec<Ask> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Approver for Person {
+    fn approve(&self, ask: Ask) -> Boxed<'_, Approval> {
+        self.asked.lock().unwrap().push(ask);
+        let says = self.says.clone();
+        Box::pin(async move { says })
+    }
+}
+
+/// Says what it is told to, before and after.
+#[derive(Debug)]
+struct Says {
+    name: &'static str,
+    before: Before,
+    after: After,
+    heard: Mutex<Vec<(Value, Verdict)>>,
+}
+
+impl Says {
+    fn before(name: &'static str, before: Before) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            before,
+            after: After::Pass,
+            heard: Mutex::default(),
+        })
+    }
+}
+
+impl Hook for Says {
+    fn name(&self) -> Cow<'static, str> {
+        self.name.into()
+    }
+
+    fn before<'a>(&'a self, call: HookCall<'a>) -> Boxed<'a, Before> {
+        let heard = (call.input.clone(), call.decision.verdict);
+        self.heard.lock().unwrap().push(heard);
+        Box::pin(async { self.before.clone() })
+    }
+
+    fn after<'a>(&'a self, _call: HookCall<'a>, _outcome: &'a CallOutcome) -> Boxed<'a, After> {
+        Box::pin(async { self.after.clone() })
+    }
+}
+
+#[test]
+fn a_hosts_tool_runs_when_a_rule_allows_it_and_its_answer_comes_as_it_is() {
+    let fixture = Fixture::new();
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder.rule(List::Allow, rule("echo"), "test")
+    });
+    assert_eq!(
+        fixture.echo(&session, "hello"),
+        CallOutcome::Success(json!({ "said": "hello" }))
+    );
+    // Built like any other: what is wrong is named, and nothing runs.
+    let CallOutcome::Invalid(error) = fixture.call(&session, "echo", json!({ "txet": "x" })) else {
+        panic!("built without its text");
+    };
+    assert!(error.to_string().contains("text"), "{error}");
+    assert_eq!(fixture.ran(), 1);
+}
+
+#[test]
+fn without_a_rule_and_without_anybody_to_ask_it_is_denied_and_told_which_flag_helps() {
+    let fixture = Fixture::new();
+    let session = fixture.session(Kind::ReadOnly, |builder| builder);
+    let outcome = fixture.echo(&session, "hello");
+    assert_eq!(code(&outcome), "permission_denied");
+    let CallOutcome::Expected(body) = &outcome else {
+        unreachable!()
+    };
+    assert!(
+        body.hint.as_deref().unwrap().contains("--allow 'echo(hello)'"),
+        "{body:?}"
+    );
+    assert_eq!(body.details.as_ref().unwrap()["decision"]["verdict"], "ask");
+    assert_eq!(fixture.ran(), 0);
+}
+
+#[test]
+fn a_person_is_asked_and_a_yes_for_the_session_is_remembered() {
+    let fixture = Fixture::new();
+    let person = Person::new(Approval::Session);
+    let session = fixture.session(Kind::Execute, |builder| builder.approver(person.clone()));
+    for _ in 0..2 {
+        assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)));
+    }
+    assert!(matches!(fixture.echo(&session, "other"), CallOutcome::Success(_)));
+    let asked: Vec<_> = person.asked().into_iter().map(|ask| ask.signature).collect();
+    assert_eq!(asked, ["echo(hello)", "echo(other)"], "the second hello is remembered");
+
+    let once = Person::new(Approval::Once);
+    let session = fixture.session(Kind::Execute, |builder| builder.approver(once.clone()));
+    for _ in 0..2 {
+        assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)));
+    }
+    assert_eq!(once.asked().len(), 2, "a yes for once is not remembered");
+    // What is remembered belongs to a session.
+    let other = fixture.session(Kind::Execute, |builder| builder);
+    assert_eq!(code(&fixture.echo(&other, "hello")), "permission_denied");
+}
+
+#[test]
+fn a_person_who_says_no_or_later_is_heeded() {
+    let fixture = Fixture::new();
+    let says = |says: Approval| {
+        let session = fixture.session(Kind::Execute, |builder| builder.approver(Person::new(says)));
+        fixture.echo(&session, "hello")
+    };
+    let no = says(Approval::Denied {
+        reason: Some("not today".to_owned()),
+    });
+    assert!(reason(&no).contains("a person said no: not today"), "{no:?}");
+    let nobody = says(Approval::Nobody {
+        reason: "the client cannot ask".to_owned(),
+    });
+    assert!(reason(&nobody).contains("the client cannot ask"), "{nobody:?}");
+    let CallOutcome::NeedsApproval(ask) = says(Approval::Later) else {
+        panic!("it should come back with the question");
+    };
+    assert_eq!((ask.tool.as_str(), ask.rule.as_deref()), ("echo", Some("echo(hello)")));
+    assert_eq!(ask.input, json!({ "text": "hello", "times": 1 }), "the input as built");
+    assert_eq!(fixture.ran(), 0);
+}
+
+#[test]
+fn a_deny_rule_wins_in_every_mode_and_plan_hides_and_denies_what_changes_something() {
+    let fixture = Fixture::new();
+    for mode in Mode::ALL {
+        let session = fixture.session(Kind::ReadOnly, |builder| {
+            builder
+                .mode(mode)
+                .rule(List::Allow, rule("echo"), "test")
+                .rule(List::Deny, rule("echo(secret*)"), "test")
+        });
+        assert_eq!(code(&fixture.echo(&session, "secrets")), "permission_denied", "{mode}");
+        assert!(
+            matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)),
+            "{mode}"
+        );
+    }
+    let session = fixture.session(Kind::Write, |builder| {
+        builder.mode(Mode::Plan).rule(List::Allow, rule("echo"), "test")
+    });
+    assert_eq!(code(&fixture.echo(&session, "hello")), "permission_denied");
+    let is_listed = |session: &Session| session.tools(Listing::Every).iter().any(|tool| tool.name == "echo");
+    assert!(!is_listed(&session));
+    let (before, changes) = (session.revision(), session.changes().unwrap());
+    session.set_mode(Mode::Default);
+    assert!(is_listed(&session));
+    assert!(session.revision() > before);
+    let mut changes = changes;
+    let stop = tokio_util::sync::CancellationToken::new();
+    assert!(fixture.runtime.block_on(changes.settled(&stop)), "faces are told");
+    assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)));
+}
+
+#[test]
+fn hooks_tighten_in_order_and_never_loosen() {
+    let fixture = Fixture::new();
+    // Neither a pass nor a change of input makes a yes of a no.
+    let change = Says::before("change", Before::Change(object(json!({ "text": "changed" }))));
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder
+            .rule(List::Deny, rule("echo(hello)"), "test")
+            .rule(List::Allow, rule("echo"), "test")
+            .hook(change.clone())
+    });
+    assert_eq!(code(&fixture.echo(&session, "hello")), "permission_denied");
+    assert!(
+        change.heard.lock().unwrap().is_empty(),
+        "what is denied goes to no hook"
+    );
+    // Changed input is built and judged anew.
+    assert_eq!(
+        fixture.echo(&session, "other"),
+        CallOutcome::Success(json!({ "said": "changed" }))
+    );
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder
+            .rule(List::Deny, rule("echo(changed)"), "test")
+            .rule(List::Allow, rule("echo"), "test")
+            .hook(change.clone())
+    });
+    assert_eq!(code(&fixture.echo(&session, "other")), "permission_denied");
+
+    // What one hook objects to stays objected to, whatever a later one makes of the input.
+    let (deny, last) = (
+        Says::before("guard", Before::Ask("look first".to_owned())),
+        Says::before("last", Before::Pass),
+    );
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder
+            .rule(List::Allow, rule("echo"), "test")
+            .hook(deny.clone())
+            .hook(change)
+            .hook(last.clone())
+    });
+    let outcome = fixture.echo(&session, "other");
+    assert!(
+        reason(&outcome).contains("the hook `guard` says so: look first"),
+        "{outcome:?}"
+    );
+    let heard = last.heard.lock().unwrap();
+    assert_eq!(heard[0], (json!({ "text": "changed", "times": 1 }), Verdict::Ask));
+}
+
+#[test]
+fn a_hook_that_gives_bad_input_or_panics_denies() {
+    let fixture = Fixture::new();
+    let bad = Says::before("bad", Before::Change(object(json!({ "text": 1, "more": 2 }))));
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder.rule(List::Allow, rule("echo"), "test").hook(bad)
+    });
+    let outcome = fixture.echo(&session, "hello");
+    assert!(
+        reason(&outcome).contains("the hook `bad` says so: the input that it gives is refused"),
+        "{outcome:?}"
+    );
+
+    #[derive(Debug)]
+    struct Panics;
+    impl Hook for Panics {
+        fn name(&self) -> Cow<'static, str> {
+            "panics".into()
+        }
+        fn before<'a>(&'a self, _call: HookCall<'a>) -> Boxed<'a, Before> {
+            panic!("no idea")
+        }
+    }
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder.rule(List::Allow, rule("echo"), "test").hook(Arc::new(Panics))
+    });
+    assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Internal { .. }));
+    assert_eq!(fixture.ran(), 0);
+}
+
+#[test]
+fn a_hook_after_the_call_holds_the_answer_back() {
+    let fixture = Fixture::new();
+    let hook = Arc::new(Says {
+        name: "censor",
+        before: Before::Pass,
+        after: After::Withhold("it names a customer".to_owned()),
+        heard: Mutex::default(),
+    });
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder.rule(List::Allow, rule("echo"), "test").hook(hook)
+    });
+    let outcome = fixture.echo(&session, "hello");
+    assert_eq!(code(&outcome), "answer_withheld");
+    assert!(reason(&outcome).contains("it names a customer"));
+    assert_eq!(fixture.ran(), 1, "it was made");
+    // A call that did not run has no answer to hold back.
+    let CallOutcome::Invalid(_) = fixture.call(&session, "echo", json!({})) else {
+        panic!("an invalid call is told as such");
+    };
+}
+
+#[test]
+fn lists_leave_tools_out_whatever_the_rules_say() {
+    let fixture = Fixture::new();
+    let only = fixture.session(Kind::ReadOnly, |builder| {
+        builder
+            .mode(Mode::Bypass)
+            .only([rule("write_*"), rule("echo")])
+            .without([rule("ec*")])
+    });
+    let names: Vec<_> = only
+        .tools(Listing::Every)
+        .iter()
+        .map(|tool| tool.name.to_string())
+        .collect();
+    assert_eq!(names, ["write_todolist"]);
+    let outcome = fixture.echo(&only, "hello");
+    assert_eq!(code(&outcome), "tool_left_out");
+    assert!(
+        reason(&outcome).contains("this session is without `ec*`"),
+        "{outcome:?}"
+    );
+    let outcome = fixture.call(&only, "record_memory", json!({}));
+    assert!(reason(&outcome).contains("not among the tools"), "{outcome:?}");
+    assert!(matches!(
+        fixture.call(&only, "write_todolist", json!({ "items": [] })),
+        CallOutcome::Success(_)
+    ));
+}
+
+#[test]
+fn a_closed_session_takes_no_calls() {
+    let fixture = Fixture::new();
+    let session = fixture.session(Kind::ReadOnly, |builder| builder.mode(Mode::Bypass));
+    assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)));
+    session.close();
+    assert_eq!(code(&fixture.echo(&session, "hello")), "session_closed");
+    assert_eq!(fixture.ran(), 1);
+}
+
+#[test]
+fn a_hosts_tool_that_panics_or_fails_is_told_like_any_other() {
+    let fixture = Fixture::new();
+    let catalogue = empty_catalogue();
+    let tool = |name: &'static str| ToolBuilder::new(name).summary("Breaks.").build().unwrap();
+    catalogue
+        .register(tool("breaks"), Runner::of(|_| async { panic!("with a word") }))
+        .unwrap();
+    let fails = Runner::of(|_| async { Err(RunnerError::expected("no_luck", "There was none.", None)) });
+    catalogue.register(tool("fails"), fails).unwrap();
+    let session = builder(&fixture.project)
+        .tools(&catalogue)
+        .mode(Mode::Bypass)
+        .build()
+        .unwrap();
+    let CallOutcome::Internal { chain, .. } = fixture.call(&session, "breaks", json!({})) else {
+        panic!("a panic is an internal error");
+    };
+    assert!(chain.contains("with a word"), "{chain}");
+    assert_eq!(fixture.project.escalations().len(), 1);
+    assert_eq!(code(&fixture.call(&session, "fails", json!({}))), "no_luck");
+}
+
+#[test]
+fn an_answer_that_breaks_the_declared_output_is_internal() {
+    let fixture = Fixture::new();
+    let catalogue = empty_catalogue();
+    let tool = ToolBuilder::new("count")
+        .summary("Counts.")
+        .output_schema(json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }))
+        .build()
+        .unwrap();
+    let wrong = Runner::of(|_| async { Ok(json!({ "n": "one" })) });
+    catalogue.register(tool, wrong).unwrap();
+    let session = builder(&fixture.project)
+        .tools(&catalogue)
+        .mode(Mode::Bypass)
+        .build()
+        .unwrap();
+    let CallOutcome::Internal { chain, .. } = fixture.call(&session, "count", json!({})) else {
+        panic!("a wrong answer is the tool's fault");
+    };
+    assert!(chain.contains("breaks the output schema"), "{chain}");
+}
+
+#[test]
+fn a_hosts_tool_may_not_have_the_name_of_a_granted_one() {
+    let project = TestProject::new();
+    let catalogue = empty_catalogue();
+    let tool = ToolBuilder::new("write_todolist")
+        .summary("Takes its place.")
+        .build()
+        .unwrap();
+    catalogue
+        .register(tool, Runner::of(|_| async { Ok(json!({})) }))
+        .unwrap();
+    let error = builder(&project).tools(&catalogue).build().unwrap_err().to_string();
+    assert!(
+        error.contains("registered by the host") && error.contains("write_todolist.yaml"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_deferred_tool_is_found_shown_and_told_of_and_runs_without_all_that() {
+    let fixture = Fixture::new();
+    let catalogue = empty_catalogue();
+    let (tool, runner) = echo(Kind::ReadOnly, &fixture.calls);
+    let tool = tool.exposure(Exposure::Deferred).build().unwrap();
+    catalogue.register(tool, runner).unwrap();
+    let session = builder(&fixture.project)
+        .tools(&catalogue)
+        .mode(Mode::Bypass)
+        .build()
+        .unwrap();
+    let shown = || session.tools(Listing::Shown).iter().any(|tool| tool.name == "echo");
+    assert!(!shown());
+    assert!(
+        session.instructions().contains("<available-deferred-tools>\necho\n"),
+        "{}",
+        session.instructions()
+    );
+    assert!(matches!(fixture.echo(&session, "hello"), CallOutcome::Success(_)));
+    let changes = session.catalogue().subscribe();
+    let CallOutcome::Success(found) = fixture.call(&session, "tool_search", json!({ "query": "select:echo,ehco" }))
+    else {
+        panic!("a search succeeds");
+    };
+    assert_eq!(found["loaded"], json!(["echo"]));
+    assert_eq!(found["tools"][0]["input_schema"]["required"], json!(["text"]));
+    assert_eq!(found["unknown"], json!([{ "name": "ehco", "nearest": ["echo"] }]));
+    assert!(shown());
+    assert_eq!(*changes.try_recv().unwrap().loaded, ["echo"]);
+}
+
+#[test]
+fn an_explanation_says_what_would_be_and_runs_nothing() {
+    let fixture = Fixture::new();
+    let session = fixture.session(Kind::Execute, |builder| {
+        builder.hook(Says::before("guard", Before::Deny(String::new())))
+    });
+    let explanation = session.explain("echo", object(json!({ "text": "hello" }))).unwrap();
+    assert_eq!(explanation.decision.verdict, Verdict::Ask);
+    assert_eq!(explanation.hooks, ["guard"]);
+    assert!(explanation.sandbox.is_none());
+    assert_eq!(explanation.turn.kind, "execute");
+    let own = session
+        .explain("write_todolist", object(json!({ "items": [] })))
+        .unwrap();
+    assert_eq!(own.decision.verdict, Verdict::Allow);
+    assert!(own.decision.reason.contains("template"), "{}", own.decision.reason);
+    let touches = own.sandbox.unwrap();
+    assert!(touches.writes.iter().any(|path| path.contains("pm")), "{touches:?}");
+    assert!(matches!(
+        *session.explain("ehco", Map::new()).unwrap_err(),
+        CallOutcome::UnknownTool { .. }
+    ));
+    assert!(matches!(
+        *session.explain("echo", Map::new()).unwrap_err(),
+        CallOutcome::Invalid(_)
+    ));
+    assert_eq!(fixture.ran(), 0);
+}
+
+#[test]
+fn while_a_person_is_asked_a_cancelled_call_ends_and_never_runs() {
+    #[derive(Debug)]
+    struct Silent;
+    impl Approver for Silent {
+        fn approve(&self, _ask: Ask) -> Boxed<'_, Approval> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let fixture = Fixture::new();
+    let session = fixture.session(Kind::Execute, |builder| builder.approver(Arc::new(Silent)));
+    let request = CallRequest::new("echo", object(json!({ "text": "x" })), "test:1");
+    let cancel = request.cancel.clone();
+    let outcome = fixture.runtime.block_on(async {
+        let call = session.submit(request);
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            cancel.cancel();
+        };
+        tokio::join!(call, stop).0
+    });
+    assert_eq!(outcome, CallOutcome::Cancelled);
+    assert_eq!(fixture.ran(), 0);
+}
