@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     }
 }
 
-enum Unprepared {
+pub(super) enum Unprepared {
     Usage(String),
     Input(String),
     System(String),
@@ -267,7 +267,7 @@ fn invalid(message: String) -> CallOutcome {
     CallOutcome::Invalid(ValidationError::one("", message))
 }
 
-fn arguments(text: &[u8]) -> Result<Map<String, Value>, Unprepared> {
+pub(super) fn arguments(text: &[u8]) -> Result<Map<String, Value>, Unprepared> {
     // Some editors begin every file with a byte order mark.
     let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);
     let parsed = strict::parse(text).map_err(|error| Unprepared::Input(format!("the input is no JSON: {error}")))?;
@@ -287,7 +287,7 @@ fn open(file: &str) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
+pub(super) fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
     let unreadable = |from: &str, error: io::Error| Unprepared::Usage(format!("cannot read {from}: {error}"));
     if input == "-" {
         let mut text = Vec::new();

@@ -59,6 +59,8 @@ pub(super) struct Known {
     pub(super) settled: bool,
     /// The last attempt that has ended, and why.
     pub(super) ended: Option<(Epoch, String)>,
+    /// Its tools were taken or refused.
+    pub(super) listed: bool,
     pub(super) tools: usize,
     pub(super) quarantined: usize,
     pub(super) refused: Option<String>,
@@ -115,6 +117,7 @@ impl Server {
             live: None,
             settled: false,
             ended: None,
+            listed: false,
             tools: 0,
             quarantined: 0,
             refused: None,
@@ -294,7 +297,7 @@ impl Driver {
         };
         if epoch == self.connection.epoch() {
             self.server.known.send_modify(|known| {
-                known.settled = true;
+                (known.settled, known.listed) = (true, true);
                 match fetched {
                     Fetched::Taken { tools, quarantined } => {
                         (known.tools, known.quarantined, known.refused) = (tools, quarantined, None);
