@@ -302,7 +302,7 @@ pub(super) fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {
     }
 }
 
-fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
+pub(super) fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
     printer.json(&outcome.to_json());
     match outcome {
         CallOutcome::Invalid(error) => printer.error(error),

@@ -8,6 +8,7 @@ mod call;
 mod calls;
 mod completions;
 mod doctor;
+mod explain;
 mod gc;
 mod init;
 mod journal;
@@ -75,6 +76,8 @@ enum Command {
     Show(show::Args),
     /// Call one tool once, or the calls of a file, and print the results as JSON.
     Call(call::Args),
+    /// Say what would become of a call, and why.
+    Explain(explain::Args),
     /// Serve one agent's tools over MCP on standard input and output.
     Serve(serve::Args),
     /// Check that the critical tools exist and that a real MCP call works on real files.
@@ -110,6 +113,7 @@ pub fn main() -> Exit {
         Command::Agents(args) => agents::run(&args, &mut printer),
         Command::Show(args) => show::run(&args, &mut printer),
         Command::Call(args) => call::run(&args, &mut printer),
+        Command::Explain(args) => explain::run(&args, &mut printer),
         Command::Serve(args) => serve::run(&args, &mut printer),
         Command::Verify(args) => verify::run(&args, &mut printer),
         Command::Init(args) => init::run(&args, &mut printer),

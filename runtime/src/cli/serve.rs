@@ -1,6 +1,9 @@
 //! `devloop serve`: an MCP server on standard input and output for one agent.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::Exit;
 use super::log::{Delivery, Log};
@@ -8,9 +11,13 @@ use super::output::Printer;
 use super::target::Target;
 use crate::mcp;
 use crate::session::Session;
+use crate::upstream::{McpConfig, Options};
 
 /// How many calls may be at their files at once; more wait for a thread.
 const BLOCKING_THREADS: usize = 32;
+
+/// How long upstream servers may take to end; a client may kill this process 500 ms after it told it to stop.
+const CLOSING: Duration = Duration::from_millis(350);
 
 /// At the end, as long as whoever reads standard error may take nothing before the last lines are given up.
 const LOG_STALL: Duration = Duration::from_millis(20);
@@ -25,11 +32,15 @@ Standard output carries the protocol only; the log goes to standard error (DEVLO
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,
+    /// Upstream servers whose tools are served, too: a file with `mcpServers`, as Claude Code has it.
+    #[arg(long, value_name = "FILE")]
+    mcp_config: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     let log = Log::start(Delivery::Queued);
-    let session = match args.target.session() {
+    let servers = args.mcp_config.as_deref().map(read_servers).transpose();
+    let session = match servers.and_then(|servers| Ok((args.target.session()?, servers))) {
         Ok(session) => session,
         Err(message) => {
             log.end(LOG_STALL);
@@ -37,7 +48,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
             return Exit::Usage;
         }
     };
-    let exit = match serve(session) {
+    let (session, servers) = session;
+    let exit = match serve(session, servers) {
         Ok(()) => Exit::Ok,
         // Through the log: by now nobody may be reading standard error.
         Err(message) => {
@@ -49,7 +61,15 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     exit
 }
 
-fn serve(session: Session) -> Result<(), String> {
+fn read_servers(file: &Path) -> Result<McpConfig, String> {
+    let config = McpConfig::read(file).map_err(|error| error.to_string())?;
+    for warning in &config.warnings {
+        tracing::warn!("{}: {warning}", file.display());
+    }
+    Ok(config)
+}
+
+fn serve(session: Session, servers: Option<McpConfig>) -> Result<(), String> {
     // One thread serves: answers come fastest so, and file work has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -61,7 +81,23 @@ fn serve(session: Session) -> Result<(), String> {
         server_name,
         ..mcp::ServeOptions::default()
     };
-    let reason = runtime.block_on(mcp::serve(session, options));
+    let reason = runtime.block_on(async {
+        if let Some(servers) = servers {
+            let how = Options {
+                directory: Some(session.project().path().to_owned()),
+                ..Options::default()
+            };
+            let connected = session.connect(servers, &how);
+            connected.map_err(|error| error.to_string())?;
+        }
+        let reason = mcp::serve(session.clone(), options).await;
+        if let Some(upstreams) = session.upstreams()
+            && timeout(CLOSING, upstreams.close()).await.is_err()
+        {
+            tracing::warn!("some upstream servers did not end in time and are killed");
+        }
+        Ok::<_, String>(reason)
+    })?;
     // A call that ignores its cancellation must not keep the process.
     runtime.shutdown_background();
     match reason {

@@ -7,7 +7,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::builder::PossibleValuesParser;
 use devloop_contract::{Agent, Tool};
+use devloop_core::permission::{List, Mode, Rule, RuleError};
 use devloop_core::sandbox::{EntryKind, FsError, ProjectDir, RelPath, Sandbox};
 use devloop_core::text::nearest;
 use devloop_generated::{self as generated, AgentId};
@@ -41,6 +43,29 @@ pub(super) struct Target {
     /// over from the session that is at work.
     #[arg(long)]
     pub(super) session_id: Option<String>,
+    #[command(flatten)]
+    permission: Permission,
+}
+
+/// What may run without being asked for, beside the agent's grants and the settings.
+#[derive(Debug, clap::Args)]
+struct Permission {
+    /// The permission mode in place of that of the settings.
+    #[arg(long, value_parser = PossibleValuesParser::new(Mode::ALL.map(Mode::as_str)))]
+    mode: Option<String>,
+    /// A rule of calls that run: `docs__*`, `Bash(git status*)`. May be given many times.
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    allow: Vec<Rule>,
+    /// A rule of calls that a person is asked for each time.
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    ask: Vec<Rule>,
+    /// A rule of calls that never run.
+    #[arg(long, value_name = "RULE", value_parser = rule)]
+    deny: Vec<Rule>,
+}
+
+fn rule(text: &str) -> Result<Rule, RuleError> {
+    Rule::parse(text)
 }
 
 impl Target {
@@ -52,7 +77,25 @@ impl Target {
         // The path as given: where it leads over links, it may say more than the real one.
         let dir = std::path::absolute(&self.project_dir).unwrap_or_else(|_| project.path().to_owned());
         let identity = identify(agent, &dir, self.given(), client_session).map_err(|error| error.to_string())?;
-        Ok(Session::new(Arc::new(project), agent, identity))
+        for note in project.config().permissions.notes() {
+            tracing::warn!("{note}");
+        }
+        let mut builder = Session::builder(Arc::new(project), agent, identity);
+        let said = &self.permission;
+        if let Some(mode) = said.mode.as_deref().and_then(Mode::parse) {
+            builder = builder.mode(mode);
+        }
+        let lists = [
+            (List::Allow, &said.allow),
+            (List::Ask, &said.ask),
+            (List::Deny, &said.deny),
+        ];
+        for (list, rules) in lists {
+            for rule in rules {
+                builder = builder.rule(list, rule.clone(), format!("--{}", list.as_str()));
+            }
+        }
+        builder.build().map_err(|error| error.to_string())
     }
 
     fn given(&self) -> Given {

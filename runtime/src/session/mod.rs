@@ -49,7 +49,7 @@ use crate::upstream::Upstreams;
 pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
 pub use upstream::AlreadyConnected;
-pub(crate) use upstream::{LARGEST_ANSWER, failure};
+pub(crate) use upstream::LARGEST_ANSWER;
 
 use admission::Judged;
 use audit::Trail;

@@ -131,7 +131,7 @@ fn passed(mut answer: Value) -> Passed {
 }
 
 /// What an agent is told when a server gave no answer.
-pub(crate) fn failure(error: &CallError) -> RunnerError {
+fn failure(error: &CallError) -> RunnerError {
     if *error == CallError::Cancelled {
         return RunnerError::Cancelled;
     }
