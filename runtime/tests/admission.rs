@@ -585,3 +585,39 @@ fn while_a_person_is_asked_a_cancelled_call_ends_and_never_runs() {
     assert_eq!(outcome, CallOutcome::Cancelled);
     assert_eq!(fixture.ran(), 0);
 }
+
+#[test]
+fn what_passes_by_itself_is_tried_again_and_counted_in_the_result() {
+    let fixture = Fixture::new();
+    let catalogue = empty_catalogue();
+    let tool = ToolBuilder::new("flaky")
+        .summary("Works the third time.")
+        .concurrency_safe()
+        .retry_safe()
+        .build()
+        .unwrap();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&tries);
+    let runner = Runner::of(move |_| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if number < 2 {
+                let busy = std::io::Error::from_raw_os_error(11);
+                return Err(devloop_contract::InternalError::new("the file was busy", busy).into());
+            }
+            Ok(json!({ "try": number }))
+        }
+    });
+    catalogue.register(tool, runner).unwrap();
+    let session = builder(&fixture.project)
+        .tools(&catalogue)
+        .mode(Mode::Bypass)
+        .build()
+        .unwrap();
+    let carried = fixture
+        .runtime
+        .block_on(session.carry_out(CallRequest::new("flaky", Map::new(), "test:1")));
+    assert_eq!(carried.outcome, CallOutcome::Success(json!({ "try": 2 })));
+    assert_eq!(carried.retries, 2);
+    assert_eq!(carried.decision.unwrap().verdict, Verdict::Allow);
+}
