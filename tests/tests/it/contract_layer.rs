@@ -32,7 +32,10 @@ fn the_contract_layers_page_names_tests_that_exist() {
     }
     let page = fs::read_to_string(root.join("docs/contract-layer.md")).unwrap();
     let (mut rows, mut missing) = (0, Vec::new());
-    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---")) {
+    for line in page
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| ---"))
+    {
         let proof = line.trim_end_matches('|').rsplit('|').next().unwrap().trim();
         let names: Vec<&str> = proof.split('`').skip(1).step_by(2).collect();
         if names.is_empty() {
