@@ -346,6 +346,18 @@ fn hooks_tighten_in_order_and_never_loosen() {
     assert_eq!(heard[0], (json!({ "text": "changed", "times": 1 }), Verdict::Ask));
 }
 
+/// Breaks off.
+#[derive(Debug)]
+struct Panics;
+impl Hook for Panics {
+    fn name(&self) -> Cow<'static, str> {
+        "panics".into()
+    }
+    fn before<'a>(&'a self, _call: HookCall<'a>) -> Boxed<'a, Before> {
+        panic!("no idea")
+    }
+}
+
 #[test]
 fn a_hook_that_gives_bad_input_or_panics_denies() {
     let fixture = Fixture::new();
@@ -359,16 +371,6 @@ fn a_hook_that_gives_bad_input_or_panics_denies() {
         "{outcome:?}"
     );
 
-    #[derive(Debug)]
-    struct Panics;
-    impl Hook for Panics {
-        fn name(&self) -> Cow<'static, str> {
-            "panics".into()
-        }
-        fn before<'a>(&'a self, _call: HookCall<'a>) -> Boxed<'a, Before> {
-            panic!("no idea")
-        }
-    }
     let session = fixture.session(Kind::ReadOnly, |builder| {
         builder.rule(List::Allow, rule("echo"), "test").hook(Arc::new(Panics))
     });

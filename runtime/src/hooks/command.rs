@@ -205,8 +205,8 @@ struct Said {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Output {
-    #[serde(default)]
-    hook_specific_output: Specific,
+    #[serde(default, rename = "hookSpecificOutput")]
+    specific: Specific,
     #[serde(default)]
     decision: Option<String>,
     #[serde(default)]
@@ -247,7 +247,7 @@ impl Said {
 }
 
 fn before(output: Output) -> Before {
-    let said = output.hook_specific_output;
+    let said = output.specific;
     let reason = said.permission_decision_reason.or(output.reason).unwrap_or_default();
     match (said.permission_decision.as_deref(), output.decision.as_deref()) {
         (Some("deny"), _) | (None, Some("block")) => Before::Deny(reason),
