@@ -307,8 +307,8 @@ async fn wrong_parameters_and_methods_are_answered() {
         (br#"{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"cursor":5}}"#, json!(9), -32602, "`params.cursor`"),
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),
         (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no method \"no/such\" here; this server answers initialize"),
-        (br#"{"jsonrpc":"2.0","id":12,"method":"prompts/list"}"#, json!(12), -32601, "no method \"prompts/list\""),
-        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32601, "resources/read"),
+        (br#"{"jsonrpc":"2.0","id":12,"method":"completion/complete"}"#, json!(12), -32601, "no method \"completion/complete\""),
+        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32602, "resources/read"),
     ];
     refused(&mut Client::open().await, frames).await;
 }

@@ -377,7 +377,19 @@ fn fits_initialize(params: Option<&Map<String, Value>>) -> Result<(), String> {
 const METHOD_SHOWN: usize = 64;
 
 /// The methods that this server answers.
-const SERVED_METHODS: [&str; 5] = ["initialize", "server/discover", "ping", "tools/list", "tools/call"];
+const SERVED_METHODS: [&str; 11] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "subscriptions/listen",
+];
 
 /// Takes `_meta` out of parameters.
 fn meta(params: &mut Map<String, Value>) -> Result<Option<RequestMetaObject>, String> {
