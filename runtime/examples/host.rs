@@ -47,7 +47,7 @@ pub async fn run(project: Project, out: &mut impl Write) -> Result<(), Failure> 
     let person = Arc::new(Person::default());
     let session = Session::builder(Arc::new(project), agent, identity)
         .tools(&tools)
-        // Of what the agent is granted by its template, this host wants two tools.
+        // The host's own, and two of those that the agent has anyway.
         .only(rules(&["price", "order", "refund", "tool_search", "write_todolist"])?)
         .rule(List::Allow, Rule::parse("price")?, "the shop")
         .rule(List::Deny, Rule::parse("order(gold*)")?, "the shop")
