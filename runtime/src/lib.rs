@@ -32,6 +32,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A host's own tools stand beside those of the agent: it registers each [definition](crate::core::registry::ToolBuilder)
+//! with a [`session::Runner`] in a catalogue ([`session::empty_catalogue`]), which each [`session::SessionBuilder::tools`]
+//! forks. The builder also takes the rules of the host, its [hooks](hooks::Hook) and who is [asked](call::Approver) where no
+//! rule speaks; all calls, those of a model that still speaks ([`session::Session::streaming`]) too, go the same way.
+//! `examples/host.rs` shows all of that in one program.
+//!
 //! [`project::Project::subscribe`] gives typed events instead ([`Event`]), [`project::Project::events_from`] those of all
 //! processes from any number on, and a [`project::LoopController`] is told of internal errors and of runtime states.
 //!

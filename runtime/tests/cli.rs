@@ -687,3 +687,163 @@ fn every_shell_has_completions() {
         assert!(stdout(&devloop(&["completions", shell])).contains("devloop"), "{shell}");
     }
 }
+
+/// What `devloop explain` says of a call of the PM.
+fn explain(dir: &Path, args: &[&str]) -> Output {
+    let dir = dir.to_str().expect("UTF-8");
+    devloop(&[&["explain", "--agent", "pm", "--project-dir", dir][..], args].concat())
+}
+
+#[test]
+fn an_explanation_ends_as_the_call_would() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = r#"{"items":[]}"#;
+    for (args, code, parts) in [
+        (
+            &["write_todolist", "--input", list][..],
+            0,
+            &[
+                "allow: ",
+                "of the agent's template",
+                "agent-state/pm-todo.json",
+                "exclusive, at most 10s",
+            ][..],
+        ),
+        // The first example stands for an input; a grant is an allow rule, which comes before rules that ask.
+        (&["write_todolist", "--ask", "write_*"], 0, &["allow: "]),
+        (
+            &["write_todolist", "--deny", "write_*", "--allow", "write_todolist"],
+            2,
+            &["deny: ", "the deny rule `write_*`", "(--deny)"],
+        ),
+        (&["write_todolist", "--mode", "plan"], 0, &["allow: "]),
+        (
+            &["mcp_task_cancel", "--mode", "plan"],
+            2,
+            &["deny: ", "the mode is `plan`"],
+        ),
+        (
+            &["mcp_task_cancel", "--mode", "bypass", "--deny", "mcp_*"],
+            2,
+            &["deny: ", "`mcp_*`"],
+        ),
+        (
+            &["tool_search"],
+            0,
+            &["no file of the project", "tried again after a failure that passes"],
+        ),
+    ] {
+        let output = explain(dir.path(), args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        for part in parts {
+            assert!(stdout(&output).contains(part), "{args:?}: {part}: {}", stdout(&output));
+        }
+    }
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "nothing runs, and nothing is kept"
+    );
+}
+
+#[test]
+fn an_explanation_as_json_has_the_decision_and_its_rule() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["write_todolist", "--deny", "write_*", "--format", "json"];
+    let output = explain(dir.path(), &args);
+    assert_eq!(output.status.code(), Some(2));
+    let explanation = answer(&output);
+    assert_eq!(explanation["decision"]["verdict"], "deny");
+    assert_eq!(
+        explanation["decision"]["basis"],
+        json!({"by": "rule", "list": "deny", "rule": "write_*", "origin": {"source": "host", "place": "--deny"}})
+    );
+    assert_eq!(explanation["turn"]["parallelism"], "exclusive");
+    assert_eq!(explanation["input"]["items"][0]["depends_on"], json!([]), "as built");
+    assert_eq!(
+        explanation["sandbox"]["writes"],
+        json!(["agent-state/pm-todo.json", "agent-state/history/pm-todo.*.json"])
+    );
+}
+
+#[test]
+fn the_rules_of_a_projects_settings_are_explained_and_a_grant_outdoes_what_they_ask_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = "[permissions]\nask = [\"write_todolist\"]\ndeny = [\"record_*\"]\n";
+    fs::write(dir.path().join("devloop.toml"), settings).unwrap();
+    let denied = explain(dir.path(), &["record_memory"]);
+    assert_eq!(denied.status.code(), Some(2));
+    for part in ["the deny rule `record_*`", "devloop.toml"] {
+        assert!(stdout(&denied).contains(part), "{part}: {}", stdout(&denied));
+    }
+    assert_eq!(explain(dir.path(), &["write_todolist"]).status.code(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_explained_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let unknown = explain(dir.path(), &["write_todolst"]);
+    assert_eq!(unknown.status.code(), Some(USAGE));
+    assert!(
+        stderr(&unknown).contains("did you mean write_todolist?"),
+        "{}",
+        stderr(&unknown)
+    );
+    for (args, part) in [
+        (&["write_todolist", "--allow", "("][..], "--allow"),
+        (&["write_todolist", "--mode", "yolo"], "bypass"),
+        (&["write_todolist", "--input", "@/nonexistent"], "/nonexistent"),
+    ] {
+        let output = explain(dir.path(), args);
+        assert_eq!(output.status.code(), Some(USAGE), "{args:?}");
+        assert!(stderr(&output).contains(part), "{args:?}: {}", stderr(&output));
+    }
+    for (input, part) in [
+        ("[]", "must be a JSON object"),
+        ("{", "no JSON"),
+        (r#"{"itms":[]}"#, "itms"),
+    ] {
+        let output = explain(dir.path(), &["write_todolist", "--input", input]);
+        assert_eq!(output.status.code(), Some(2), "{input}");
+        let answer = answer(&output);
+        assert_eq!(answer["code"], "invalid_input");
+        assert!(answer["reason"].as_str().unwrap().contains(part), "{input}: {answer}");
+    }
+}
+
+#[test]
+fn the_tools_that_every_agent_has_are_shown_like_the_others() {
+    let listed = stdout(&devloop(&["tools", "--agent", "coder"]));
+    for name in ["tool_search", "read_artifact", "mcp_resources_read", "mcp_task_cancel"] {
+        assert!(listed.lines().any(|line| line.starts_with(name)), "{name}: {listed}");
+        let shown = stdout(&devloop(&["show", name]));
+        for part in [
+            "nobody: every agent has it",
+            "specs/tools/catalog/",
+            "Example: ",
+            "none in the project",
+        ] {
+            assert!(shown.contains(part), "{name}: {part}: {shown}");
+        }
+    }
+    for format in ["json", "anthropic", "openai", "openai-strict", "gemini", "mcp"] {
+        let output = devloop(&["tools", "--agent", "coder", "--format", format]);
+        assert!(stdout(&output).contains("\"tool_search\""), "{format}: {output:?}");
+    }
+}
+
+#[test]
+fn completions_know_the_commands_and_the_words_of_a_mode() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&devloop(&["completions", shell]));
+        for word in ["explain", "mcp-config", "deny"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(
+            stdout(&devloop(&["completions", shell])).contains("auto_edit"),
+            "{shell}"
+        );
+    }
+}

@@ -1,40 +1,47 @@
 //! The MCP face over in-memory pipes: raw frames in, raw frames out.
 
+#[expect(unreachable_pub, reason = "shared with another test")]
+mod mcp_client;
 #[expect(unreachable_pub, reason = "shared with an example and another test")]
 mod mcp_fake;
 
 use std::fmt::Write as _;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use devloop_runtime::mcp::{ExitReason, ServeOptions, serve_io};
+use devloop_runtime::mcp::{ExitReason, ServeOptions};
+use mcp_client::{GUARD, Wire, call, cancelled, error_of, text_of};
 use mcp_fake::Fake;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, split};
-use tokio::task::JoinHandle;
+use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-/// No test may hang.
-const GUARD: Duration = Duration::from_secs(5);
-
+/// A client of the fake service.
 struct Client {
-    writer: Option<WriteHalf<DuplexStream>>,
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    serving: JoinHandle<ExitReason>,
+    wire: Wire,
     fake: Fake,
+}
+
+impl Deref for Client {
+    type Target = Wire;
+
+    fn deref(&self) -> &Wire {
+        &self.wire
+    }
+}
+
+impl DerefMut for Client {
+    fn deref_mut(&mut self) -> &mut Wire {
+        &mut self.wire
+    }
 }
 
 impl Client {
     fn start(options: ServeOptions) -> Self {
         let fake = Fake::default();
-        let (near, far) = tokio::io::duplex(256 * 1024);
-        let (reader, writer) = split(far);
-        let serving = tokio::spawn(serve_io(fake.clone(), options, reader, writer));
-        let (reader, writer) = split(near);
         Self {
-            writer: Some(writer),
-            lines: BufReader::new(reader).lines(),
-            serving,
+            wire: Wire::start(fake.clone(), options),
             fake,
         }
     }
@@ -45,43 +52,8 @@ impl Client {
 
     async fn open_with(options: ServeOptions) -> Self {
         let mut client = Self::start(options);
-        client.send(&initialize("2025-06-18")).await;
-        assert_eq!(client.next().await["id"], json!("init"));
+        client.greet(&initialize("2025-06-18")).await;
         client
-            .send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-            .await;
-        client
-    }
-
-    async fn send_bytes(&mut self, bytes: &[u8]) {
-        let writer = self.writer.as_mut().expect("the input is open");
-        timeout(GUARD, writer.write_all(bytes))
-            .await
-            .expect("the server reads")
-            .expect("the server is there");
-    }
-
-    async fn send(&mut self, frame: &Value) {
-        self.send_bytes(format!("{frame}\n").as_bytes()).await;
-    }
-
-    async fn next(&mut self) -> Value {
-        let line = timeout(GUARD, self.lines.next_line())
-            .await
-            .expect("an answer in time")
-            .expect("readable");
-        serde_json::from_str(&line.expect("a line")).expect("JSON")
-    }
-
-    /// Asks for something else; what comes back first must be the answer to that.
-    async fn nothing_but_a_ping(&mut self) {
-        self.send(&json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"}))
-            .await;
-        assert_eq!(self.next().await, json!({"jsonrpc": "2.0", "id": "ping", "result": {}}));
-    }
-
-    async fn call(&mut self, id: u64, name: &str, arguments: Value) {
-        self.send(&call(id, name, arguments)).await;
     }
 
     /// Waits until so many calls have begun.
@@ -94,63 +66,17 @@ impl Client {
         timeout(GUARD, begun).await.expect("the call begins");
     }
 
-    async fn end_input(&mut self) {
-        let mut writer = self.writer.take().expect("the input is open");
-        writer.shutdown().await.expect("the server is there");
-    }
-
-    /// Waits for the end; the reason, and the frames not yet read.
     async fn ended(self) -> (ExitReason, Vec<Value>) {
-        let Self { mut lines, serving, .. } = self;
-        let ended = async {
-            let reason = serving.await.expect("no panic");
-            let mut rest = Vec::new();
-            while let Ok(Some(line)) = lines.next_line().await {
-                rest.push(serde_json::from_str(&line).expect("JSON"));
-            }
-            (reason, rest)
-        };
-        timeout(GUARD, ended).await.expect("the server ends")
+        self.wire.ended().await
     }
 }
 
 fn initialize(version: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
-        "protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}
-    }})
+    mcp_client::initialize(version, "test", &json!({}))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
-fn call(id: u64, name: &str, arguments: Value) -> Value {
-    let params = json!({"name": name, "arguments": arguments});
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
-}
-
-/// A request of the era without a handshake.
-#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
 fn modern(id: u64, method: &str, params: Value) -> Value {
-    let mut frame = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    frame["params"]["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    frame
-}
-
-fn cancelled(id: u64) -> Value {
-    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "x"}})
-}
-
-fn error_of(frame: &Value) -> (i64, &str) {
-    let error = &frame["error"];
-    let code = error["code"].as_i64().unwrap_or_else(|| panic!("an error: {frame}"));
-    (code, error["message"].as_str().expect("a message"))
-}
-
-fn text_of(frame: &Value) -> &str {
-    assert_eq!(frame["result"]["content"].as_array().map(Vec::len), Some(1), "{frame}");
-    frame["result"]["content"][0]["text"].as_str().expect("a text")
+    mcp_client::modern(id, method, params, &json!({}))
 }
 
 /// Sends each frame and expects its refusal: the frame, the id, the code, a part of the message.
@@ -307,8 +233,21 @@ async fn wrong_parameters_and_methods_are_answered() {
         (br#"{"jsonrpc":"2.0","id":9,"method":"tools/list","params":{"cursor":5}}"#, json!(9), -32602, "`params.cursor`"),
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),
         (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no method \"no/such\" here; this server answers initialize"),
-        (br#"{"jsonrpc":"2.0","id":12,"method":"completion/complete"}"#, json!(12), -32601, "no method \"completion/complete\""),
-        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32602, "resources/read"),
+        (br#"{"jsonrpc":"2.0","id":12,"method":"logging/setLevel"}"#, json!(12), -32601, "no method \"logging/setLevel\""),
+        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32602, "do not fit the method resources/read"),
+        (br#"{"jsonrpc":"2.0","id":14,"method":"prompts/get"}"#, json!(14), -32602, "do not fit the method prompts/get"),
+        (
+            br#"{"jsonrpc":"2.0","id":15,"method":"tools/call","params":{"name":"echo","inputResponses":[]}}"#,
+            json!(15),
+            -32602,
+            "`params.inputResponses` must be an object, found an array",
+        ),
+        (
+            br#"{"jsonrpc":"2.0","id":16,"method":"tools/call","params":{"name":"echo","requestState":1}}"#,
+            json!(16),
+            -32602,
+            "`params.requestState` must be a string, found a number",
+        ),
     ];
     refused(&mut Client::open().await, frames).await;
 }
@@ -892,9 +831,9 @@ async fn a_client_that_is_gone_ends_the_server() {
     let mut client = Client::open().await;
     client.call(1, "sleep", json!({})).await;
     client.call(2, "big", json!({"size": 1 << 20})).await;
-    let Client {
+    let Wire {
         writer, lines, serving, ..
-    } = client;
+    } = client.wire;
     drop((lines, writer));
     let reason = timeout(GUARD, serving)
         .await

@@ -2,6 +2,8 @@
 //!
 //! Answers for printing an [`Explanation`]. Leaves out deciding: the session says what it would say of a call.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use devloop_core::permission::{List, Verdict};
 use serde_json::json;
@@ -121,6 +123,10 @@ fn print(explanation: &Explanation, printer: &mut Printer) {
         }
     }
     match &explanation.sandbox {
+        Some(touches) if touches.reads.is_empty() && touches.writes.is_empty() && touches.paths.is_empty() => {
+            printer.line(format_args!("{NAME}Sandbox{NAME:#}"));
+            printer.line("  no file of the project");
+        }
         Some(touches) => {
             printer.line(format_args!("{NAME}Sandbox{NAME:#}"));
             for (word, paths) in [
@@ -142,10 +148,10 @@ fn print(explanation: &Explanation, printer: &mut Printer) {
     let turn = &explanation.turn;
     printer.line(format_args!("{NAME}Turn{NAME:#}"));
     printer.line(format_args!(
-        "  {}, {}, at most {} ms, {}",
+        "  {}, {}, at most {:?}, {}",
         turn.kind,
         turn.parallelism,
-        turn.timeout_ms,
+        Duration::from_millis(turn.timeout_ms),
         if turn.retried {
             "tried again after a failure that passes"
         } else {

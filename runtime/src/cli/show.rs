@@ -86,6 +86,10 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     for host in tool.effects.host {
         printer.line(format_args!("  host    {host}"));
     }
+    let effects = &tool.effects;
+    if effects.reads.is_empty() && effects.writes.is_empty() && effects.events.is_empty() && effects.host.is_empty() {
+        printer.line("  none in the project");
+    }
 
     heading(printer, "Granted to");
     let granted: Vec<&str> = generated::AGENTS

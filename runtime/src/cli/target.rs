@@ -56,7 +56,7 @@ struct Permission {
     /// A rule of calls that run: `docs__*`, `Bash(git status*)`. May be given many times.
     #[arg(long, value_name = "RULE", value_parser = rule)]
     allow: Vec<Rule>,
-    /// A rule of calls that a person is asked for each time.
+    /// A rule of calls that a person is asked for, where no rule allows them; the agent's grants are such rules.
     #[arg(long, value_name = "RULE", value_parser = rule)]
     ask: Vec<Rule>,
     /// A rule of calls that never run.

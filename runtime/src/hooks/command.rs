@@ -9,23 +9,29 @@
 //! | | before a call | after a call |
 //! |---|---|---|
 //! | exit 0, nothing on standard output | nothing to say | nothing to say |
-//! | exit 0, JSON on standard output | `hookSpecificOutput`: `permissionDecision` (`allow` says nothing, `ask`, `deny`), `permissionDecisionReason`, `updatedInput` | `decision: "block"` with `reason` |
+//! | exit 0, JSON on standard output | `hookSpecificOutput`: `permissionDecision` (`allow` says nothing, `ask`, `deny`), `permissionDecisionReason`, `updatedInput`; or `decision: "block"` with `reason` | `decision: "block"` with `reason` |
+//! | exit 0, `continue: false` in the JSON | deny; `stopReason` says why | the answer is held back |
 //! | exit 2 | deny; the reason is on standard error | the answer is held back |
-//! | anything else, and no end in time | deny | the answer is held back |
+//! | anything else: other words, other keys, more than 256 KiB, no end in time, output that a process left behind holds open | deny | the answer is held back |
+//!
+//! `systemMessage`, `suppressOutput` and `additionalContext` are read over. `ask` and `updatedInput` do not go together: a
+//! person would be asked about other input than what runs. All that a hook starts ends with it, unless it leaves the group.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use devloop_contract::agent;
 use devloop_core::permission::{Call, Rule, RuleError};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::{After, Before, Hook, HookCall};
@@ -39,6 +45,9 @@ const MOST_REASON: usize = 2_000;
 
 /// How often a running hook is looked at.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// How long its output may take to end when it has.
+const REST: Duration = Duration::from_secs(1);
 
 /// When a hook is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -108,7 +117,9 @@ impl CommandHook {
     async fn said(&self, call: HookCall<'_>, response: Option<&CallOutcome>) -> Result<Said, String> {
         let (hook, input) = (self.clone(), Self::input(call, response).to_string());
         let dir = call.project_dir.to_owned();
-        let run = tokio::task::spawn_blocking(move || hook.run(&dir, input));
+        let waited_for = Waited::default();
+        let given_up = Arc::clone(&waited_for.given_up);
+        let run = tokio::task::spawn_blocking(move || hook.run(&dir, input, &given_up));
         match run.await {
             Ok(Ok(said)) => Ok(said),
             Ok(Err(error)) => Err(format!("it cannot be run: {error}")),
@@ -116,8 +127,8 @@ impl CommandHook {
         }
     }
 
-    /// Runs the program to its end, or to the end of its time.
-    fn run(&self, dir: &Path, input: String) -> io::Result<Said> {
+    /// Runs the program to its end, to the end of its time, or until nobody waits for it.
+    fn run(&self, dir: &Path, input: String, given_up: &AtomicBool) -> io::Result<Said> {
         let [program, arguments @ ..] = &self.command[..] else {
             return Err(io::Error::other("it names no program"));
         };
@@ -129,53 +140,87 @@ impl CommandHook {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut group = Group(command.spawn()?);
-        let child = &mut group.0;
+        let mut group = Group::of(command.spawn()?);
+        let child = &mut group.leader;
         if let Some(mut stdin) = child.stdin.take() {
             // A hook that does not read its input is none the worse for it.
             thread::Builder::new().spawn(move || stdin.write_all(input.as_bytes()))?;
         }
         let (stdout, stderr) = (read(child.stdout.take())?, read(child.stderr.take())?);
         let latest = Instant::now() + self.timeout;
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
+        while !group.leader_has_ended()? {
             if Instant::now() >= latest {
                 return Err(io::Error::other(format!("it took longer than {:?}", self.timeout)));
             }
+            if given_up.load(Ordering::Relaxed) {
+                return Err(io::Error::other("nobody waits for it any more"));
+            }
             thread::sleep(LOOK);
-        };
+        }
         // What it left running may hold its output open for ever.
-        group.end();
-        let rest = |pipe: mpsc::Receiver<Vec<u8>>| {
-            let bytes = pipe.recv_timeout(Duration::from_secs(1)).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
+        let status = group.end()?;
+        let rest = |pipe: mpsc::Receiver<Vec<u8>>| pipe.recv_timeout(REST).ok();
         Ok(Said {
             status,
             stdout: rest(stdout),
-            stderr: rest(stderr),
+            stderr: rest(stderr).unwrap_or_default(),
         })
     }
 }
 
+/// Says that nobody waits any more, when it is dropped.
+#[derive(Default)]
+struct Waited {
+    given_up: Arc<AtomicBool>,
+}
+
+impl Drop for Waited {
+    fn drop(&mut self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The processes of a hook, which end with it.
-struct Group(Child);
+struct Group {
+    leader: Child,
+    ended: bool,
+}
 
 impl Group {
-    fn end(&self) {
-        if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
-            // None of them may be left, which is as well.
-            let _ = kill_process_group(pid, Signal::KILL);
+    fn of(leader: Child) -> Self {
+        Self { leader, ended: false }
+    }
+
+    fn id(&self) -> Option<Pid> {
+        i32::try_from(self.leader.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Whether the program itself has ended. Its id stays taken.
+    fn leader_has_ended(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match self.id() {
+            Some(id) => Ok(waitid(WaitId::Pid(id), options)?.is_some()),
+            None => Ok(true),
         }
+    }
+
+    /// Ends what is left of it, as long as its id can mean nobody else.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        if !self.ended
+            && let Some(id) = self.id()
+        {
+            // None of them may be left, which is as well.
+            let _ = kill_process_group(id, Signal::KILL);
+        }
+        self.ended = true;
+        self.leader.wait()
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.end();
-        let _ = self.0.wait();
+        // Nobody is left who could be told.
+        let _ = self.end();
     }
 }
 
@@ -184,7 +229,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<V
     if let Some(pipe) = pipe {
         thread::Builder::new().spawn(move || {
             let mut bytes = Vec::new();
-            let mut pipe = pipe.take(MOST_SAID);
+            let mut pipe = pipe.take(MOST_SAID + 1);
             // What came until it broke is what it said.
             let _ = pipe.read_to_end(&mut bytes);
             let _ = sender.send(bytes);
@@ -198,51 +243,75 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<V
 /// What a program said.
 struct Said {
     status: ExitStatus,
-    stdout: String,
-    stderr: String,
+    /// Nothing when it did not end.
+    stdout: Option<Vec<u8>>,
+    stderr: Vec<u8>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Output {
-    #[serde(default, rename = "hookSpecificOutput")]
+    #[serde(rename = "hookSpecificOutput")]
     specific: Specific,
-    #[serde(default)]
     decision: Option<String>,
-    #[serde(default)]
     reason: Option<String>,
+    #[serde(rename = "continue")]
+    go_on: Option<bool>,
+    stop_reason: Option<String>,
+    // For clients that show texts beside a call.
+    #[serde(rename = "systemMessage")]
+    _system_message: IgnoredAny,
+    #[serde(rename = "suppressOutput")]
+    _suppress_output: IgnoredAny,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Specific {
-    #[serde(default)]
     permission_decision: Option<String>,
-    #[serde(default)]
     permission_decision_reason: Option<String>,
-    #[serde(default)]
     updated_input: Option<Map<String, Value>>,
+    #[serde(rename = "hookEventName")]
+    _hook_event_name: IgnoredAny,
+    #[serde(rename = "additionalContext")]
+    _additional_context: IgnoredAny,
 }
 
 impl Said {
     /// What it said as JSON; nothing when it said nothing.
     ///
     /// # Errors
-    /// It ended otherwise than well, or said something else.
+    /// It ended otherwise than well, or said something else, or says that all must stop.
     fn output(&self) -> Result<Output, String> {
-        let complaint = self.stderr.trim();
-        let complaint: String = complaint.chars().take(MOST_REASON).collect();
+        let complaint = String::from_utf8_lossy(&self.stderr);
+        let complaint: String = complaint.trim().chars().take(MOST_REASON).collect();
         match self.status.code() {
             Some(0) => {}
             Some(2) if complaint.is_empty() => return Err("it says no".to_owned()),
             Some(2) => return Err(complaint),
             _ => return Err(format!("it failed ({}): {complaint}", self.status)),
         }
-        let text = self.stdout.trim();
+        let Some(stdout) = &self.stdout else {
+            return Err("a process that it left behind holds its standard output open".to_owned());
+        };
+        if u64::try_from(stdout.len()).is_ok_and(|said| said > MOST_SAID) {
+            return Err(format!("it says more than {MOST_SAID} bytes"));
+        }
+        let text = stdout.trim_ascii();
         if text.is_empty() {
             return Ok(Output::default());
         }
-        serde_json::from_str(text).map_err(|error| format!("what it says cannot be read: {error}"))
+        // A list would do for the parser, in the order of the fields.
+        if !text.starts_with(b"{") {
+            return Err("what it says is no JSON object".to_owned());
+        }
+        let output: Output =
+            serde_json::from_slice(text).map_err(|error| format!("what it says cannot be read: {error}"))?;
+        if output.go_on == Some(false) {
+            let why = output.stop_reason.or(output.reason);
+            return Err(why.unwrap_or_else(|| "it says that all must stop".to_owned()));
+        }
+        Ok(output)
     }
 }
 
@@ -250,13 +319,29 @@ fn before(output: Output) -> Before {
     let said = output.specific;
     let reason = said.permission_decision_reason.or(output.reason).unwrap_or_default();
     match (said.permission_decision.as_deref(), output.decision.as_deref()) {
-        (Some("deny"), _) | (None, Some("block")) => Before::Deny(reason),
-        (Some("ask"), _) => Before::Ask(reason),
+        (Some("deny"), _) | (_, Some("block")) => Before::Deny(reason),
+        (Some("ask"), None | Some("approve")) if said.updated_input.is_some() => {
+            Before::Deny("it asks and changes the input in one, so that a person would not see what runs".to_owned())
+        }
+        (Some("ask"), None | Some("approve")) => Before::Ask(reason),
         (Some("allow") | None, None | Some("approve")) => said.updated_input.map_or(Before::Pass, Before::Change),
         (decision, other) => {
-            let word = decision.or(other).unwrap_or_default();
+            let known = |word: &&str| ["allow", "ask", "approve"].contains(word);
+            let word = decision.filter(|word| !known(word)).or(other).unwrap_or_default();
             Before::Deny(format!("it decides {word:?}, which is neither allow, ask nor deny"))
         }
+    }
+}
+
+fn after(output: Output) -> After {
+    let said = output.specific;
+    match (output.decision.as_deref(), said.permission_decision.as_deref()) {
+        (Some("block"), _) => After::Withhold(output.reason.unwrap_or_default()),
+        (None | Some("approve"), None) if said.updated_input.is_none() => After::Pass,
+        (Some(word), _) if word != "approve" => {
+            After::Withhold(format!("it decides {word:?}, and after a call there is only \"block\""))
+        }
+        _ => After::Withhold("it says what can only be said before a call".to_owned()),
     }
 }
 
@@ -283,10 +368,7 @@ impl Hook for CommandHook {
                 return After::Pass;
             }
             match self.said(call, Some(outcome)).await.and_then(|said| said.output()) {
-                Ok(output) if output.decision.as_deref() == Some("block") => {
-                    After::Withhold(output.reason.unwrap_or_default())
-                }
-                Ok(_) => After::Pass,
+                Ok(output) => after(output),
                 Err(reason) => After::Withhold(reason),
             }
         })

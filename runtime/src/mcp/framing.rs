@@ -8,7 +8,7 @@ use std::fmt;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode,
-    GetExtensions, ListToolsRequest, NumberOrString, PaginatedRequestParams, RequestId, RequestMetaObject,
+    ErrorData, GetExtensions, ListToolsRequest, NumberOrString, PaginatedRequestParams, RequestId, RequestMetaObject,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -225,7 +225,7 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
             );
         }
         None if object.contains_key("result") || object.contains_key("error") => {
-            return Frame::Dropped("an answer to a request that was never sent".into());
+            return judge_answer(object, raw_id.as_ref(), duplicate);
         }
         None => return refuse(ErrorCode::INVALID_REQUEST, "the frame has no `method`".into()),
     };
@@ -271,6 +271,34 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
     }
 }
 
+/// What a client says to a request of this server. One that cannot be read is an error to whoever waits for it.
+fn judge_answer(mut object: Map<String, Value>, id: Option<&Value>, duplicate: Option<Duplicate>) -> Frame {
+    let Some(Ok(id)) = id.map(request_id) else {
+        return Frame::Dropped("an answer without the id of a request".into());
+    };
+    let problem = if let Some(duplicate) = duplicate {
+        Some(duplicate.to_string())
+    } else if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        Some("`jsonrpc` must be \"2.0\"".to_owned())
+    } else {
+        None
+    };
+    let answer = match (problem, object.shift_remove("result"), object.shift_remove("error")) {
+        (Some(problem), _, _) => Err(problem),
+        (None, Some(result), None) => serde_json::from_value(result)
+            .map(|result| ClientJsonRpcMessage::response(result, id.clone()))
+            .map_err(|error| format!("`result`: {error}")),
+        (None, None, Some(error)) => serde_json::from_value(error)
+            .map(|error| ClientJsonRpcMessage::error(error, Some(id.clone())))
+            .map_err(|error| format!("`error`: {error}")),
+        (None, ..) => Err("it has a `result` and an `error`".to_owned()),
+    };
+    Frame::Message(Box::new(answer.unwrap_or_else(|problem| {
+        let error = ErrorData::invalid_request(format!("the answer cannot be read: {problem}"), None);
+        ClientJsonRpcMessage::error(error, Some(id))
+    })))
+}
+
 fn typed(method: String, params: Option<Map<String, Value>>) -> Result<ClientRequest, String> {
     match method.as_str() {
         "tools/call" => call(params.unwrap_or_default()),
@@ -311,7 +339,28 @@ fn call(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
             ));
         }
     };
-    let mut request = CallToolRequest::new(CallToolRequestParams::new(name).with_arguments(arguments));
+    let mut call = CallToolRequestParams::new(name).with_arguments(arguments);
+    match params.shift_remove("inputResponses") {
+        Some(Value::Object(responses)) => call = call.with_input_responses(responses.into_iter().collect()),
+        None | Some(Value::Null) => {}
+        Some(other) => {
+            return Err(format!(
+                "`params.inputResponses` must be an object, found {}",
+                Kind(&other)
+            ));
+        }
+    }
+    match params.shift_remove("requestState") {
+        Some(Value::String(state)) => call = call.with_request_state(state),
+        None | Some(Value::Null) => {}
+        Some(other) => {
+            return Err(format!(
+                "`params.requestState` must be a string, found {}",
+                Kind(&other)
+            ));
+        }
+    }
+    let mut request = CallToolRequest::new(call);
     if let Some(meta) = meta(&mut params)? {
         request.extensions.insert(meta);
     }

@@ -4,7 +4,7 @@
 //! open, a brief finish after the input ended. Answers also for the outbox: answers are queued, and whoever writes
 //! takes all that is queued at once. Leaves out where bytes come from and go to: that is `io`.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
 use std::future::{Future, ready};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use devloop_core::execution::gate;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetExtensions, GetMeta, ProtocolVersion,
-    RequestId, ServerJsonRpcMessage,
+    RequestId, ServerJsonRpcMessage, ServerNotification,
 };
 use rmcp::transport::Transport;
 use serde::Serialize;
@@ -29,11 +29,16 @@ use super::framing::{Frame, Refused, WireError};
 /// that does not read cannot fill the memory.
 const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
-/// One more request than that may be in flight; further frames wait in the pipe, a cancellation among them too. As many
+/// One more request than that may be in flight; further frames wait in the pipe, a cancellation among them too, as long as
+/// the client is asked nothing: an answer of its passes what waits. As many
 /// may wait for their turn in a session: a client that sends thousands of calls at once is held up, and not told that the
 /// session is busy. Fewer live calls also mean less memory and a warmer cache: with no limit, 5,000 calls at once are
 /// served a third slower.
 const IN_FLIGHT_LIMIT: usize = gate::PENDING - 1;
+
+/// As many frames may wait before an answer of the client is looked for no further. Whoever has more calls under way while
+/// it is asked is held up until one of them ends.
+const READ_AHEAD: usize = 4_096;
 
 /// A buffer above this capacity is given back after use.
 const KEPT_CAPACITY: usize = 1024 * 1024;
@@ -272,6 +277,10 @@ impl InFlight {
         lock(&self.requests).len()
     }
 
+    fn has(&self, id: &RequestId) -> bool {
+        lock(&self.requests).contains_key(id)
+    }
+
     /// Waits until no more than `limit` requests are in flight.
     pub(super) async fn settled_to(&self, limit: usize) {
         loop {
@@ -348,6 +357,10 @@ pub(super) struct FrameTransport {
     /// Frames by the chunk they were read in; closed at the end of the input.
     input: mpsc::Receiver<Vec<Frame>>,
     pending: VecDeque<Frame>,
+    /// Whether the input has ended; frames may still be pending.
+    input_ended: bool,
+    /// The requests to the client that it has not answered.
+    asked: HashSet<RequestId>,
     session: Session,
     grace: Grace,
     winding_down: Option<WindDown>,
@@ -367,6 +380,8 @@ impl FrameTransport {
             connection,
             input,
             pending: VecDeque::new(),
+            input_ended: false,
+            asked: HashSet::new(),
             session: Session::Closed,
             grace,
             winding_down: None,
@@ -404,7 +419,21 @@ impl FrameTransport {
                     self.connection.in_flight.cancelled(id);
                 }
             }
-            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => return None,
+            ClientJsonRpcMessage::Response(response) => {
+                if !self.asked.remove(&response.id) {
+                    tracing::warn!(id = %response.id, "dropped an answer to a request that was never sent");
+                    return None;
+                }
+            }
+            ClientJsonRpcMessage::Error(error) => {
+                if !error.id.as_ref().is_some_and(|id| self.asked.remove(id)) {
+                    tracing::warn!(
+                        "dropped an error to a request that was never sent: {}",
+                        error.error.message
+                    );
+                    return None;
+                }
+            }
         }
         Some(message)
     }
@@ -454,6 +483,35 @@ impl FrameTransport {
                 ErrorCode::INVALID_REQUEST,
                 format!("id {id} was cancelled and is still stopping: give every request an id of its own"),
             ),
+        }
+    }
+
+    /// Takes what may pass the requests that wait for room: the answer that a call in flight waits for, and its
+    /// cancellation.
+    fn overtaking(&mut self) -> Option<ClientJsonRpcMessage> {
+        while let Some(position) = self.pending.iter().position(|frame| self.may_overtake(frame)) {
+            let frame = self.pending.remove(position)?;
+            if let Some(message) = self.admit(frame) {
+                return Some(message);
+            }
+        }
+        None
+    }
+
+    fn may_overtake(&self, frame: &Frame) -> bool {
+        let Frame::Message(message) = frame else {
+            return false;
+        };
+        match &**message {
+            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => true,
+            ClientJsonRpcMessage::Notification(notification) => match &notification.notification {
+                ClientNotification::CancelledNotification(cancelled) => {
+                    let id = cancelled.params.request_id.as_ref();
+                    id.is_some_and(|id| self.connection.in_flight.has(id))
+                }
+                _ => false,
+            },
+            ClientJsonRpcMessage::Request(_) => false,
         }
     }
 
@@ -520,24 +578,51 @@ impl Transport<RoleServer> for FrameTransport {
                     self.connection.in_flight.answered(id);
                 }
             }
-            ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => {}
+            ServerJsonRpcMessage::Request(request) => {
+                self.asked.insert(request.id.clone());
+            }
+            ServerJsonRpcMessage::Notification(notification) => {
+                if let ServerNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.asked.remove(id);
+                }
+            }
         }
         ready(Ok(()))
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            if self.winding_down.is_none() {
+            // What came is answered; and what a client would have answered to a question, it won't any more.
+            if !self.input_ended {
                 self.connection.outbox.drained_to(OUTBOX_LIMIT).await;
-                self.connection.in_flight.settled_to(IN_FLIGHT_LIMIT).await;
+                let in_flight = Arc::clone(&self.connection.in_flight);
+                if in_flight.len() > IN_FLIGHT_LIMIT {
+                    if let Some(message) = self.overtaking() {
+                        return Some(message);
+                    }
+                    let looks_ahead = !self.asked.is_empty() && self.pending.len() < READ_AHEAD;
+                    tokio::select! {
+                        () = in_flight.settled_to(IN_FLIGHT_LIMIT) => {}
+                        frames = self.input.recv(), if looks_ahead => match frames {
+                            Some(frames) => self.pending.extend(frames),
+                            None => self.input_ended = true,
+                        },
+                    }
+                    continue;
+                }
             }
             while let Some(frame) = self.pending.pop_front() {
                 if let Some(message) = self.admit(frame) {
                     return Some(message);
                 }
             }
-            if let Some(frames) = self.input.recv().await {
-                self.pending = frames.into();
+            if !self.input_ended {
+                match self.input.recv().await {
+                    Some(frames) => self.pending = frames.into(),
+                    None => self.input_ended = true,
+                }
                 continue;
             }
             self.wind_down().await;

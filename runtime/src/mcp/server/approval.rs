@@ -10,11 +10,12 @@ use std::fmt::Write as _;
 use devloop_core::digest::sha256_hex;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientResult, ElicitRequest, ElicitRequestParams, ElicitationSchema, EnumSchema, InputRequest, InputRequiredResult,
-    ServerRequest,
+    CancelledNotification, CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams,
+    ElicitationSchema, EnumSchema, InputRequest, InputRequiredResult, RequestId, ServerNotification, ServerRequest,
 };
-use rmcp::service::{Peer, RequestContext};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 use super::answer::shortened;
 use crate::call::{Approval, Approver, Ask, Boxed};
@@ -89,6 +90,43 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Asks, and tells the client when nobody wants to know any more.
+    async fn asked(&self, request: ServerRequest) -> Result<ClientResult, ServiceError> {
+        let options = PeerRequestOptions::default();
+        let handle = self.peer.send_cancellable_request(request, options).await?;
+        let mut open = Open {
+            peer: &self.peer,
+            id: Some(handle.id.clone()),
+        };
+        let answer = handle.await_response().await;
+        open.id = None;
+        answer
+    }
+}
+
+/// A question that the client was asked.
+struct Open<'a> {
+    peer: &'a Peer<RoleServer>,
+    /// Nothing once it was answered.
+    id: Option<RequestId>,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else {
+            return;
+        };
+        let params = CancelledNotificationParam::new(Some(id), Some("the call was cancelled".to_owned()));
+        let notification = ServerNotification::CancelledNotification(CancelledNotification::new(params));
+        // Without a runtime there is no connection any more either.
+        if let Ok(runtime) = Handle::try_current() {
+            let peer = self.peer.clone();
+            runtime.spawn(async move { peer.send_notification(notification).await });
+        }
+    }
+}
+
 impl Approver for Client {
     fn approve(&self, ask: Ask) -> Boxed<'_, Approval> {
         Box::pin(async move {
@@ -103,7 +141,7 @@ impl Approver for Client {
                 Way::Again { .. } => Approval::Later,
                 Way::Request => {
                     let request = ServerRequest::ElicitRequest(ElicitRequest::new(form(&ask)));
-                    match self.peer.send_request(request).await {
+                    match self.asked(request).await {
                         Ok(ClientResult::ElicitResult(result)) => {
                             decision(&serde_json::to_value(result).unwrap_or_default())
                         }
