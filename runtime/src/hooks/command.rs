@@ -262,7 +262,7 @@ struct Output {
     #[serde(rename = "systemMessage")]
     _system_message: IgnoredAny,
     #[serde(rename = "suppressOutput")]
-    _suppress_output: IgnoredAny,
+    _suppress: IgnoredAny,
 }
 
 #[derive(Default, Deserialize)]
