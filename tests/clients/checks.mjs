@@ -51,10 +51,15 @@ export function serve(agent, directory, ...more) {
   return ['serve', '--agent', agent, '--project-dir', directory, ...more];
 }
 
-// What the repository says that an agent's model is given.
+// Every agent has them, without a grant. What reaches upstream servers is served only where there are some.
+const FOR_ALL = ['read_artifact', 'tool_search'];
+
+// What an agent's model is given: by the repository's word, and what all have, by the program's.
 export function granted(agent) {
   const file = path.join(here, `../../generated/agents/devloop-${agent}/tools.json`);
-  return JSON.parse(fs.readFileSync(file, 'utf8')).tools;
+  const printed = execFileSync(DEVLOOP, ['tools', '--format', 'anthropic'], { encoding: 'utf8' });
+  const forAll = JSON.parse(printed).tools.filter(({ name }) => FOR_ALL.includes(name));
+  return [...JSON.parse(fs.readFileSync(file, 'utf8')).tools, ...forAll];
 }
 
 // The todo list on disk; null when there is none.

@@ -63,10 +63,16 @@ def serve(agent, directory, *more):
     return ["serve", "--agent", agent, "--project-dir", str(directory), *more]
 
 
+# Every agent has them, without a grant. What reaches upstream servers is served only where there are some.
+FOR_ALL = ("read_artifact", "tool_search")
+
+
 def granted(agent):
-    """What the repository says that an agent's model is given."""
+    """What an agent's model is given: by the repository's word, and what all have, by the program's."""
     path = HERE.parents[1] / f"generated/agents/devloop-{agent}/tools.json"
-    return json.loads(path.read_text(encoding="utf-8"))["tools"]
+    printed = subprocess.run([DEVLOOP, "tools", "--format", "anthropic"], capture_output=True, text=True, check=True)
+    for_all = [tool for tool in json.loads(printed.stdout)["tools"] if tool["name"] in FOR_ALL]
+    return json.loads(path.read_text(encoding="utf-8"))["tools"] + for_all
 
 
 def todo(directory, key):
