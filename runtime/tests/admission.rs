@@ -346,6 +346,18 @@ fn hooks_tighten_in_order_and_never_loosen() {
     assert_eq!(heard[0], (json!({ "text": "changed", "times": 1 }), Verdict::Ask));
 }
 
+/// Breaks off.
+#[derive(Debug)]
+struct Panics;
+impl Hook for Panics {
+    fn name(&self) -> Cow<'static, str> {
+        "panics".into()
+    }
+    fn before<'a>(&'a self, _call: HookCall<'a>) -> Boxed<'a, Before> {
+        panic!("no idea")
+    }
+}
+
 #[test]
 fn a_hook_that_gives_bad_input_or_panics_denies() {
     let fixture = Fixture::new();
@@ -359,16 +371,6 @@ fn a_hook_that_gives_bad_input_or_panics_denies() {
         "{outcome:?}"
     );
 
-    #[derive(Debug)]
-    struct Panics;
-    impl Hook for Panics {
-        fn name(&self) -> Cow<'static, str> {
-            "panics".into()
-        }
-        fn before<'a>(&'a self, _call: HookCall<'a>) -> Boxed<'a, Before> {
-            panic!("no idea")
-        }
-    }
     let session = fixture.session(Kind::ReadOnly, |builder| {
         builder.rule(List::Allow, rule("echo"), "test").hook(Arc::new(Panics))
     });
@@ -584,4 +586,40 @@ fn while_a_person_is_asked_a_cancelled_call_ends_and_never_runs() {
     });
     assert_eq!(outcome, CallOutcome::Cancelled);
     assert_eq!(fixture.ran(), 0);
+}
+
+#[test]
+fn what_passes_by_itself_is_tried_again_and_counted_in_the_result() {
+    let fixture = Fixture::new();
+    let catalogue = empty_catalogue();
+    let tool = ToolBuilder::new("flaky")
+        .summary("Works the third time.")
+        .concurrency_safe()
+        .retry_safe()
+        .build()
+        .unwrap();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&tries);
+    let runner = Runner::of(move |_| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if number < 2 {
+                let busy = std::io::Error::from_raw_os_error(11);
+                return Err(devloop_contract::InternalError::new("the file was busy", busy).into());
+            }
+            Ok(json!({ "try": number }))
+        }
+    });
+    catalogue.register(tool, runner).unwrap();
+    let session = builder(&fixture.project)
+        .tools(&catalogue)
+        .mode(Mode::Bypass)
+        .build()
+        .unwrap();
+    let carried = fixture
+        .runtime
+        .block_on(session.carry_out(CallRequest::new("flaky", Map::new(), "test:1")));
+    assert_eq!(carried.outcome, CallOutcome::Success(json!({ "try": 2 })));
+    assert_eq!(carried.retries, 2);
+    assert_eq!(carried.decision.unwrap().verdict, Verdict::Allow);
 }

@@ -172,7 +172,7 @@ fn a_servers_answer_is_cut_and_kept_too() {
         serde_json::from_str::<Value>(note).unwrap()["oversized"]["whole"].clone()
     };
     // Pictures are the client's to count.
-    assert_eq!(call(json!([picture]), None).content, [picture.clone()]);
+    assert_eq!(call(json!([picture]), None).content, std::slice::from_ref(&picture));
     let cut = call(json!([{"type": "text", "text": text}]), None);
     assert_eq!(cut.content.len(), 2);
     let shown = cut.content[0]["text"].as_str().unwrap();

@@ -7,7 +7,7 @@ import {
 } from './checks.mjs';
 import { callId, startModel } from './stub-model.mjs';
 
-const program = process.argv[2];
+const [program, upstream] = process.argv.slice(2);
 const home = path.join(WORK, 'home');
 fs.mkdirSync(home);
 // Nothing of the caller's own set-up may reach the client, least of all a real key.
@@ -161,5 +161,65 @@ await check('devloop-coder of unit web writes a list of its own', () => {
   isOnDisk(todo(coder.directory, 'coder.web'), 'coder', valid.items, valid.current);
   assert.equal(todo(coder.directory, 'coder'), null);
 });
+
+// Upstream servers, killed and all: what a model sees of them.
+if (upstream) {
+  const files = path.join(WORK, 'files');
+  fs.mkdirSync(files);
+  fs.writeFileSync(path.join(files, 'a.txt'), 'eins zwei drei\n');
+  const start = (name, ...args) => ({
+    command: process.execPath,
+    args: [path.join(upstream, 'node_modules/@modelcontextprotocol', name, 'dist/index.js'), ...args],
+  });
+  const config = path.join(WORK, 'upstream.json');
+  const mcpServers = { everything: start('server-everything'), files: start('server-filesystem', files) };
+  fs.writeFileSync(config, JSON.stringify({ mcpServers }));
+  const read = 'mcp__devloop__files__read_text_file';
+  const sum = 'mcp__devloop__everything__get-sum';
+  const merged = await converse(
+    'merged', 'pm', 'pm',
+    [
+      [{ tool: 'ToolSearch', input: { query: `select:${read},${sum}` } }],
+      [{ tool: read, input: { path: path.join(files, 'a.txt') } }],
+      [{ tool: sum, input: { a: 2, b: 3 } }],
+      [{ tool: 'mcp__devloop__files__write_file', input: { path: path.join(files, 'b.txt'), content: 'no' } }],
+      [{ text: 'Both answered.' }],
+    ],
+    '--mcp-config', config, '--allow', 'everything__*', '--allow', 'files__read_*',
+  );
+  await check('a conversation with two upstream servers ends well', () => {
+    assert.equal(merged.status, 0, merged.stderr);
+    includes(merged.end, { subtype: 'success', is_error: false, result: 'Both answered.' });
+  });
+  await check('the model reads what the one server says', () => {
+    const { text, isError } = merged.result(1);
+    assert.ok(!isError, text);
+    names(text, ['eins zwei drei']);
+  });
+  await check('and what the other one says', () => {
+    const { text, isError } = merged.result(2);
+    assert.ok(!isError, text);
+    names(text, ['5']);
+  });
+  await check('a tool that no rule allows is refused where nobody can be asked', () => {
+    const { text, isError } = merged.result(3);
+    assert.ok(isError, text);
+    assert.ok(!fs.existsSync(path.join(files, 'b.txt')));
+  });
+  await check('no server is left behind, upstream ones included', async () => {
+    await isGone(merged.directory);
+    const left = () =>
+      execFileSync('ps', ['-A', '-ww', '-o', 'args='], { encoding: 'utf8' })
+        .split('\n')
+        // Only the command, so that this script, which is given the place as well, is not meant.
+        .filter((line) => line.includes(`${upstream}/node_modules/`));
+    for (let tries = 0; left().length > 0 && tries < 50; tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    assert.deepEqual(left(), []);
+  });
+} else {
+  console.log('  SKIPPED the conversation with upstream servers: npm could not install them');
+}
 
 finish();

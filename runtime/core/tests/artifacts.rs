@@ -209,14 +209,14 @@ fn fills_its_disk() {
     let Some(place) = started() else { return };
     fs::create_dir(place.join("project")).unwrap();
     let store = store(&place);
-    let first = put(&store, &[b'a'; 600_000]).unwrap();
-    let error = put(&store, &[b'b'; 600_000]).unwrap_err();
+    let first = put(&store, &vec![b'a'; 600_000]).unwrap();
+    let error = put(&store, &vec![b'b'; 600_000]).unwrap_err();
     assert!(matches!(error, ArtifactError::Io { .. }), "{error}");
     assert!(error.to_string().contains("No space left"), "{error}");
     let names: Vec<_> = fs::read_dir(store.path()).unwrap().collect();
     assert_eq!(names.len(), 1, "nothing of it stays");
     assert!(store.read(&first).unwrap().is_some());
-    put(&store, &[b'c'; 100_000]).unwrap();
+    put(&store, &vec![b'c'; 100_000]).unwrap();
 }
 
 #[test]

@@ -330,9 +330,8 @@ pub(super) fn report(outcome: &CallOutcome, printer: &mut Printer) -> Exit {
 
 fn exit_of(outcome: &CallOutcome) -> Exit {
     match outcome {
-        CallOutcome::Success(_) => Exit::Ok,
         CallOutcome::Passed(answer) if answer.is_error => Exit::Expected,
-        CallOutcome::Passed(_) => Exit::Ok,
+        CallOutcome::Success(_) | CallOutcome::Passed(_) => Exit::Ok,
         CallOutcome::Expected(_) => Exit::Expected,
         CallOutcome::Invalid(_) | CallOutcome::Sandbox { .. } | CallOutcome::NeedsApproval(_) => Exit::Refused,
         CallOutcome::Internal { .. } | CallOutcome::Cancelled => Exit::System,

@@ -13,6 +13,7 @@ mod gc;
 mod init;
 mod journal;
 mod log;
+mod mcp;
 mod output;
 mod serve;
 mod show;
@@ -67,6 +68,8 @@ struct Cli {
 enum Command {
     /// List the tools, in several forms.
     Tools(tools::Args),
+    /// Look at upstream MCP servers and call one of their tools.
+    Mcp(mcp::Args),
     /// List the agents.
     Agents(agents::Args),
     /// Show everything about one tool.
@@ -106,6 +109,7 @@ pub fn main() -> Exit {
     let mut printer = Printer::new();
     let exit = match cli.command {
         Command::Tools(args) => tools::run(&args, &mut printer),
+        Command::Mcp(args) => mcp::run(&args, &mut printer),
         Command::Agents(args) => agents::run(&args, &mut printer),
         Command::Show(args) => show::run(&args, &mut printer),
         Command::Call(args) => call::run(&args, &mut printer),

@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         }
     };
     let (session, servers) = session;
-    let exit = match serve(session, servers) {
+    let exit = match serve(&session, servers) {
         Ok(()) => Exit::Ok,
         // Through the log: by now nobody may be reading standard error.
         Err(message) => {
@@ -69,7 +69,7 @@ fn read_servers(file: &Path) -> Result<McpConfig, String> {
     Ok(config)
 }
 
-fn serve(session: Session, servers: Option<McpConfig>) -> Result<(), String> {
+fn serve(session: &Session, servers: Option<McpConfig>) -> Result<(), String> {
     // One thread serves: answers come fastest so, and file work has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -90,7 +90,7 @@ fn serve(session: Session, servers: Option<McpConfig>) -> Result<(), String> {
             let connected = session.connect(servers, &how);
             connected.map_err(|error| error.to_string())?;
         }
-        let reason = mcp::serve(session.clone(), options).await;
+        let reason = Box::pin(mcp::serve(session.clone(), options)).await;
         if let Some(upstreams) = session.upstreams()
             && timeout(CLOSING, upstreams.close()).await.is_err()
         {

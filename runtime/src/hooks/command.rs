@@ -251,7 +251,8 @@ struct Said {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Output {
-    hook_specific_output: Specific,
+    #[serde(rename = "hookSpecificOutput")]
+    specific: Specific,
     decision: Option<String>,
     reason: Option<String>,
     #[serde(rename = "continue")]
@@ -259,9 +260,9 @@ struct Output {
     stop_reason: Option<String>,
     // For clients that show texts beside a call.
     #[serde(rename = "systemMessage")]
-    _system_message: IgnoredAny,
+    _message: IgnoredAny,
     #[serde(rename = "suppressOutput")]
-    _suppress_output: IgnoredAny,
+    _suppress: IgnoredAny,
 }
 
 #[derive(Default, Deserialize)]
@@ -315,7 +316,7 @@ impl Said {
 }
 
 fn before(output: Output) -> Before {
-    let said = output.hook_specific_output;
+    let said = output.specific;
     let reason = said.permission_decision_reason.or(output.reason).unwrap_or_default();
     match (said.permission_decision.as_deref(), output.decision.as_deref()) {
         (Some("deny"), _) | (_, Some("block")) => Before::Deny(reason),
@@ -333,7 +334,7 @@ fn before(output: Output) -> Before {
 }
 
 fn after(output: Output) -> After {
-    let said = output.hook_specific_output;
+    let said = output.specific;
     match (output.decision.as_deref(), said.permission_decision.as_deref()) {
         (Some("block"), _) => After::Withhold(output.reason.unwrap_or_default()),
         (None | Some("approve"), None) if said.updated_input.is_none() => After::Pass,

@@ -124,12 +124,11 @@ fn code_of(outcome: &CallOutcome) -> Outcome {
         error_id: None,
     };
     match outcome {
-        CallOutcome::Success(_) => of(OK, None),
         CallOutcome::Passed(answer) if answer.is_error => {
             let text = answer.content.iter().find_map(|block| block.get("text")?.as_str());
             of("upstream_failure", text.map(str::to_owned))
         }
-        CallOutcome::Passed(_) => of(OK, None),
+        CallOutcome::Success(_) | CallOutcome::Passed(_) => of(OK, None),
         CallOutcome::Expected(body) => of(&body.code, Some(body.reason.clone())),
         CallOutcome::Invalid(error) => of("invalid_input", Some(error.to_string())),
         CallOutcome::Sandbox { message, .. } => of("sandbox_violation", Some(message.clone())),

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use devloop_contract::error::{Access, Ground};
@@ -28,7 +28,7 @@ use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
 use devloop_core::catalogue::{Catalogue, Entry, Phase, RegisterError};
 use devloop_core::execution::flow::{Busy, Stage};
 use devloop_core::execution::retry::{Replay, Transient};
-use devloop_core::permission::{List, Memory, Mode, Origin, Policy, Rule, RuleError, Source};
+use devloop_core::permission::{Decision, List, Memory, Mode, Origin, Policy, Rule, RuleError, Source};
 use devloop_core::registry::{BuildError, Definition, Invocation, Text};
 use devloop_core::sandbox::{RelPath, Sandbox};
 use devloop_core::store::Store;
@@ -53,7 +53,7 @@ pub(crate) use upstream::LARGEST_ANSWER;
 
 use admission::Judged;
 use audit::Trail;
-pub use explain::Explanation;
+pub use explain::{Explanation, Touches, Turn};
 use lists::Lists;
 use sandbox::{bound, sandbox_for};
 
@@ -387,14 +387,32 @@ impl Session {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn submit(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send + use<> {
+        let carried = self.carry_out(request);
+        async move { carried.await.outcome }
+    }
+
+    /// As [`submit`](Self::submit), and tells how the call was judged and how often it was tried.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn carry_out(&self, request: CallRequest) -> impl Future<Output = Carried> + Send + use<> {
         let trail = self.trail(&request);
         let submitted = self.begin(request);
         let session = self.clone();
         async move {
             let mut trail = trail;
+            let track = match &submitted {
+                Begun::Waits(_, track, _) => Some(Arc::clone(track)),
+                Begun::Refused(..) | Begun::Over(_) => None,
+            };
             let outcome = session.ended(submitted, &mut trail).await;
             trail.end(&outcome).await;
-            outcome
+            let judged = track.as_ref().and_then(|track| track.judged.get());
+            Carried {
+                outcome,
+                decision: judged.map(|judged| judged.decision.clone()),
+                retries: track.as_ref().map_or(0, |track| track.retries.load(Ordering::Acquire)),
+            }
         }
     }
 
@@ -409,7 +427,7 @@ impl Session {
             Begun::Over(outcome) => return outcome,
         };
         trail.met(entry.definition(), Some(Arc::clone(&track)));
-        let Some(result) = self.awaited(&entry, pending).await else {
+        let Some(result) = self.awaited(&entry, &track, pending).await else {
             return CallOutcome::Cancelled;
         };
         let result = self.within_budget(&entry, result).await;
@@ -454,10 +472,12 @@ impl Session {
     }
 
     /// `None` when the caller cancelled before it was this call's turn.
-    async fn awaited(&self, entry: &Entry<Runner>, pending: Pending<Ran>) -> Option<Ran> {
+    async fn awaited(&self, entry: &Entry<Runner>, track: &Track, pending: Pending<Ran>) -> Option<Ran> {
         let tool = entry.definition();
         let expected = |body| Err(ErasedRefusal::Expected(Box::new(body)).into());
-        let output = match pending.report().await.ended {
+        let report = pending.report().await;
+        track.retries.store(report.retries, Ordering::Release);
+        let output = match report.ended {
             Ended::Cancelled => return None,
             Ended::Refused(busy) => return Some(expected(no_turn(tool, busy))),
             // A result that came after all is better than none.
@@ -518,6 +538,7 @@ impl Session {
             tool_use_id: request.tool_use_id.clone(),
             judged: OnceLock::new(),
             ran: AtomicBool::new(false),
+            retries: AtomicUsize::new(0),
         });
         let invocation = build(entry, arguments)?;
         let mut facts = Facts::from(&**entry.definition());
@@ -729,6 +750,18 @@ impl ToolService for Session {
     }
 }
 
+/// How a call ended, and what led there.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Carried {
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// How it was judged; nothing when it did not get that far.
+    pub decision: Option<Decision>,
+    /// How often it was tried again after a failure that passes.
+    pub retries: usize,
+}
+
 /// How the way of a call ended.
 type Ran = Result<Answer, Stop>;
 
@@ -763,6 +796,8 @@ struct Track {
     judged: OnceLock<Judged>,
     /// Whether it was let through.
     ran: AtomicBool,
+    /// How often it was tried again.
+    retries: AtomicUsize,
 }
 
 /// The work of a call.

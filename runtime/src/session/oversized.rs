@@ -3,6 +3,8 @@
 //! Answers for results of handlers, of a host's tools and of upstream servers alike. Leaves out how a value is cut (the
 //! core's `artifacts::oversized`) and reading the rest, which is the tool `read_artifact`.
 
+use std::fmt::Write;
+
 use devloop_contract::InternalError;
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_core::artifacts::oversized::{self, Budget};
@@ -46,7 +48,7 @@ impl Session {
             Answer::Json(value) => passed(text_only(&value.to_string()), &kept, budget, fits),
             Answer::Passed(answer) => passed(answer, &kept, budget, fits),
         };
-        cut.ok_or_else(|| ErasedRefusal::Expected(Box::new(too_large(entry.name(), length, budget, kept))).into())
+        cut.ok_or_else(|| ErasedRefusal::Expected(Box::new(too_large(entry.name(), length, budget, &kept))).into())
     }
 
     /// Keeps the whole; gives what names it to a model.
@@ -93,7 +95,7 @@ fn not_kept(why: &str) -> Value {
     json!({ "not_kept": format!("What is missing cannot be read: {why}. Ask for less at once.") })
 }
 
-fn too_large(tool: &str, length: usize, budget: Budget, kept: Value) -> FailureBody {
+fn too_large(tool: &str, length: usize, budget: Budget, kept: &Value) -> FailureBody {
     let hint = kept
         .get("read")
         .or_else(|| kept.get("not_kept"))
@@ -175,7 +177,7 @@ fn passed(mut answer: Passed, kept: &Value, budget: Budget, fits: impl Fn(&Value
         let most = room.max(SHORTEST_TEXT);
         if let Some((end, _)) = text.char_indices().nth(most) {
             text.truncate(end);
-            text.push_str(&format!("… ({} characters more)", length - most));
+            let _ = write!(text, "… ({} characters more)", length - most);
         }
         room = room.saturating_sub(length);
     }

@@ -305,6 +305,13 @@ impl Reading<'_> {
                     self.problems
                         .push(format!("{place}.url: must begin with http:// or https://"));
                 }
+                if let Some((_, query)) = url.0.split_once('?') {
+                    hide(&mut hidden, query);
+                }
+                let host = url.0.split_once("://").map_or("", |(_, rest)| rest);
+                if let Some((user, _)) = host.split(['/', '?']).next().unwrap_or_default().rsplit_once('@') {
+                    hide(&mut hidden, user);
+                }
                 let way = Way::Http { url, headers };
                 Some(ServerConfig { way, hidden })
             }
@@ -626,5 +633,8 @@ mod tests {
         assert_eq!(said, "production: [hidden] and [hidden] failed");
         let said = config.servers["b"].redacted("GET https://x/abcdef-123: opaque-value refused");
         assert_eq!(said, "GET https://x/[hidden]: [hidden] refused");
+        let config = parse(r#"{"mcpServers": {"a": {"url": "https://me:pass@x/mcp?key=12345678#a"}}}"#);
+        let said = config.expect("it fits").servers["a"].redacted("no https://me:pass@x/mcp?key=12345678#a");
+        assert_eq!(said, "no https://[hidden]@x/mcp?[hidden]");
     }
 }

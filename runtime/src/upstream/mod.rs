@@ -31,6 +31,8 @@
 mod board;
 mod child;
 mod config;
+#[cfg(feature = "upstream-http")]
+mod http;
 mod list;
 mod request;
 mod server;
@@ -149,6 +151,8 @@ pub struct ServerStatus {
     pub implementation: Option<(String, String)>,
     /// The version of the protocol.
     pub protocol: Option<String>,
+    /// Whether its tools were taken or refused so far.
+    pub listed: bool,
     /// How many of its tools were taken.
     pub tools: usize,
     /// How many of its tools were set aside.
@@ -424,6 +428,7 @@ fn status(server: &Server) -> ServerStatus {
         state: known.state.clone(),
         implementation: implementation.map(|this| (text::cut(&this.name, 80), text::cut(&this.version, 80))),
         protocol: info.map(|info| info.protocol_version.to_string()),
+        listed: known.listed,
         tools: known.tools,
         quarantined: known.quarantined,
         refused: known.refused.clone(),

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_core::catalogue::ConnectionState;
+use devloop_core::connection::Hope;
 use rmcp::RoleClient;
 use rmcp::ServiceError;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions};
+use rmcp::transport::DynamicTransportError;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -22,12 +24,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
-use super::server::{Live, Server};
+use super::config::Way;
+use super::server::{Event, Live, Server, chain};
 use super::{text, wire};
 use crate::call::Progress;
 
 /// After a connection broke, the reason is waited for so long.
 const REASON: Duration = Duration::from_secs(3);
+
+/// What the library's HTTP client says of an answer that is larger than it may be.
+const TOO_LARGE: &str = "exceeded the maximum size";
 
 /// How a request is made.
 #[derive(Clone, Debug)]
@@ -200,6 +206,24 @@ pub(super) async fn request(
         .peer
         .send_request_with_option(request, PeerRequestOptions::no_options())
         .await;
+    // Only the transport over pipes ends with its first failure.
+    let broken = |error: DynamicTransportError| {
+        let reason = server.config.redacted(&text::cut(&chain(&error), 600));
+        if reason.contains(TOO_LARGE) {
+            return CallError::TooLarge {
+                server: server.name.to_string(),
+                bytes: server.options.line_bytes as u64 + 1,
+                limit: server.options.line_bytes as u64,
+                result: None,
+            };
+        }
+        server.fades(live.epoch);
+        server.tell(Event::Ended(live.epoch, reason.clone(), Hope::Some));
+        CallError::Lost {
+            server: server.name.to_string(),
+            reason,
+        }
+    };
     let Ok(mut handle) = sent else {
         return Err(lost().await);
     };
@@ -239,6 +263,17 @@ pub(super) async fn request(
             code: error.code.0,
             message: server.config.redacted(&text::cut(&error.message, 2_000)),
             data: error.data.map(|data| text::cut_json(data, 2_000)),
+        }),
+        Ok(Err(ServiceError::TransportSend(error))) if matches!(server.config.way, Way::Http { .. }) => {
+            Err(broken(error))
+        }
+        // The library says so of a single stream of events as well, and does not say why.
+        Ok(Err(ServiceError::TransportClosed)) if !live.peer.is_transport_closed() => Err(CallError::Lost {
+            server: server.name.to_string(),
+            reason: format!(
+                "its answer came to no end: the stream broke, or the answer is larger than {} bytes",
+                server.options.line_bytes
+            ),
         }),
         Ok(Err(_)) | Err(_) => Err(lost().await),
     }

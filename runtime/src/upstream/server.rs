@@ -3,6 +3,7 @@
 //! Answers for carrying out what [`Connection`] commands, one task for each attempt and one for the whole. Leaves out
 //! when what is done: that is the state machine; and requests: that is `request`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
 use super::child::{self, Program};
-use super::config::{ServerConfig, Way};
+use super::config::{Hidden, ServerConfig, Way};
 use super::list::{self, Fetched};
 use super::wire::Pipes;
 use super::{Options, Sink, text};
@@ -58,6 +59,8 @@ pub(super) struct Known {
     pub(super) settled: bool,
     /// The last attempt that has ended, and why.
     pub(super) ended: Option<(Epoch, String)>,
+    /// Its tools were taken or refused.
+    pub(super) listed: bool,
     pub(super) tools: usize,
     pub(super) quarantined: usize,
     pub(super) refused: Option<String>,
@@ -114,6 +117,7 @@ impl Server {
             live: None,
             settled: false,
             ended: None,
+            listed: false,
             tools: 0,
             quarantined: 0,
             refused: None,
@@ -157,13 +161,13 @@ impl Server {
         self.began.elapsed()
     }
 
-    fn tell(&self, event: Event) {
+    pub(super) fn tell(&self, event: Event) {
         // The driver may have ended.
         let _ = self.events.send(event);
     }
 
     /// A connection is no longer of use, whatever is still to be done about it.
-    fn fades(&self, epoch: Epoch) {
+    pub(super) fn fades(&self, epoch: Epoch) {
         self.known.send_if_modified(|known| {
             let fades = known.live.as_ref().is_some_and(|live| live.epoch == epoch);
             if fades {
@@ -293,7 +297,7 @@ impl Driver {
         };
         if epoch == self.connection.epoch() {
             self.server.known.send_modify(|known| {
-                known.settled = true;
+                (known.settled, known.listed) = (true, true);
                 match fetched {
                     Fetched::Taken { tools, quarantined } => {
                         (known.tools, known.quarantined, known.refused) = (tools, quarantined, None);
@@ -385,7 +389,7 @@ impl Driver {
             if let Some((_, before)) = before {
                 let _ = before.await;
             }
-            let (reason, hope) = attempt(&server, epoch, &board, &stopped).await;
+            let (reason, hope) = Box::pin(attempt(&server, epoch, &board, &stopped)).await;
             server.tell(Event::Ended(epoch, reason, hope));
         });
         self.attempt = Some((stop, task));
@@ -454,22 +458,56 @@ async fn attempt(server: &Arc<Server>, epoch: Epoch, board: &Arc<Board>, stop: &
                     // The other end of the pipe may be held by something that the program has started.
                     () = program_ended => {
                         gone.cancel();
-                        timeout(LETTING_GO, holding).await.unwrap_or_else(|_| Err(String::new()))
+                        timeout(LETTING_GO, holding).await.unwrap_or_else(|_| Err((String::new(), Hope::Some)))
                     }
                 }
             };
-            (end(server, epoch, board, program, held).await, Hope::Some)
+            (
+                end(server, epoch, board, program, held.map_err(|(problem, _)| problem)).await,
+                Hope::Some,
+            )
         }
-        Way::Http { .. } => (
-            "streamable HTTP is not built into this program (feature `upstream-http`)".to_owned(),
-            Hope::None,
-        ),
+        Way::Http { url, headers } => over_http(server, epoch, board, stop, url, headers).await,
         Way::Sse => (
             "the transport `sse` was replaced by streamable HTTP: use `\"type\": \"http\"` with the address for that"
                 .to_owned(),
             Hope::None,
         ),
     }
+}
+
+#[cfg(feature = "upstream-http")]
+async fn over_http(
+    server: &Arc<Server>,
+    epoch: Epoch,
+    board: &Arc<Board>,
+    stop: &CancellationToken,
+    url: &Hidden,
+    headers: &BTreeMap<String, Hidden>,
+) -> (String, Hope) {
+    let limit = server.options.line_bytes;
+    let transport = match super::http::transport(url, headers, limit, Arc::clone(board) as _) {
+        Ok(transport) => transport,
+        Err(problem) => return (problem, Hope::None),
+    };
+    match hold(server, epoch, board, stop, transport).await {
+        Ok(()) => ("the connection ended".to_owned(), Hope::Some),
+        Err(failure) => failure,
+    }
+}
+
+#[cfg(not(feature = "upstream-http"))]
+#[expect(clippy::unused_async, reason = "the other one waits")]
+async fn over_http(
+    _: &Arc<Server>,
+    _: Epoch,
+    _: &Arc<Board>,
+    _: &CancellationToken,
+    _: &Hidden,
+    _: &BTreeMap<String, Hidden>,
+) -> (String, Hope) {
+    let problem = "streamable HTTP is not built into this program (feature `upstream-http`)";
+    (problem.to_owned(), Hope::None)
 }
 
 fn unstartable(command: &str, error: &std::io::Error) -> (String, Hope) {
@@ -513,7 +551,7 @@ async fn hold<T, E, A>(
     board: &Arc<Board>,
     stop: &CancellationToken,
     transport: T,
-) -> Result<(), String>
+) -> Result<(), (String, Hope)>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
@@ -525,7 +563,7 @@ where
     let handshake = serve_client_with_lifecycle(client(), transport, lifecycle);
     let service: RunningService<RoleClient, ClientConfig> = tokio::select! {
         biased;
-        () = stop.cancelled() => return Err("it was not wanted any more".to_owned()),
+        () = stop.cancelled() => return Err(("it was not wanted any more".to_owned(), Hope::Some)),
         service = handshake => service.map_err(|error| handshake_failed(&error))?,
     };
     let live = Arc::new(Live {
@@ -560,15 +598,35 @@ fn client() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), info)
 }
 
-fn handshake_failed(error: &ClientInitializeError) -> String {
-    match error {
+fn handshake_failed(error: &ClientInitializeError) -> (String, Hope) {
+    #[cfg(feature = "upstream-http")]
+    if error.is_authorization_required() {
+        let problem = "it wants to know who asks (HTTP 401): put what it takes into `headers`";
+        return (problem.to_owned(), Hope::None);
+    }
+    let problem = match error {
         ClientInitializeError::ConnectionClosed(_) => String::new(),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_failed(fallback),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return handshake_failed(fallback),
         ClientInitializeError::JsonRpcError(error) => {
             format!("it refused the handshake: {} ({})", error.message, error.code.0)
         }
-        other => format!("the handshake failed: {other}"),
+        other => format!("the handshake failed: {}", chain(other)),
+    };
+    (problem, Hope::Some)
+}
+
+/// An error with its causes, which the library's own texts leave out.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(this) = cause {
+        let said = this.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = this.source();
     }
+    text
 }
 
 /// Servers without a handshake tell changes only to those who listen.

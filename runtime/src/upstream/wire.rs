@@ -238,10 +238,9 @@ fn read_frame(
                 return Ok(());
             };
             let params = frame.shift_remove("params").unwrap_or_default();
-            // The library keeps account of these two kinds itself.
-            let library = method == "notifications/cancelled"
-                || params["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some();
-            if library && let Some(message) = notification(&method, &params) {
+            if is_for_library(&method, &params)
+                && let Some(message) = notification(&method, &params)
+            {
                 pending.push_back(message);
             }
             listener.notified(&method, params);
@@ -276,6 +275,12 @@ fn read_frame(
         }
         None => Err(Value::Object(frame).to_string()),
     }
+}
+
+/// Whether the library keeps account of a notification itself.
+pub(super) fn is_for_library(method: &str, params: &Value) -> bool {
+    let meta = &params["_meta"];
+    method == "notifications/cancelled" || meta.get("io.modelcontextprotocol/subscriptionId").is_some()
 }
 
 fn typed_result(result: Value) -> ServerResult {

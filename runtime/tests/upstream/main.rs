@@ -1,5 +1,9 @@
 //! Upstream servers end to end: real programs, and every fault that a server can have.
 
+#[cfg(feature = "cli")]
+mod cli;
 mod faults;
+#[cfg(feature = "upstream-http")]
+mod http;
 mod rig;
 mod talk;

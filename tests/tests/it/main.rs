@@ -1,6 +1,7 @@
 //! What crosses crates, in one binary.
 
 mod agents;
+mod contract_layer;
 mod grants;
 mod providers;
 mod tidy;

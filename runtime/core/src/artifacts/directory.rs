@@ -207,12 +207,9 @@ impl Locked {
         for name in self.names()? {
             let path = self.0.path.join(&name);
             if is_digest(&name) {
-                match self.stat(&name)? {
-                    Some(stat) => {
-                        usage.files += 1;
-                        usage.bytes += size_of(&stat);
-                    }
-                    None => {}
+                if let Some(stat) = self.stat(&name)? {
+                    usage.files += 1;
+                    usage.bytes += size_of(&stat);
                 }
             } else if !name.starts_with(TEMPORARY_PREFIX) {
                 return Err(ArtifactError::obstructed(&path, STRANGER));

@@ -317,7 +317,7 @@ fn threads_that_write_the_same_make_one_file_and_never_exceed_a_limit() {
                 let (barrier, store) = (&barrier, fixture.store().with_limits(limits));
                 scope.spawn(move || {
                     barrier.wait();
-                    let same = put(&store, &[b'x'; 100_000]);
+                    let same = put(&store, &vec![b'x'; 100_000]);
                     let own = put(&store, format!("own {n}").as_bytes());
                     (same.is_ok(), usize::from(own.is_ok()))
                 })

@@ -6,6 +6,8 @@
 //! Secrets are found in each text together with the name that it stands under, since `{"password": …}` is one by its name
 //! alone. A text that was cut before its secrets were looked for loses its end, too: half a secret looks like none.
 
+use std::fmt::Write;
+
 use serde_json::{Map, Value};
 
 use crate::secrets::{find_secret, find_secrets};
@@ -119,7 +121,7 @@ fn kept(seen: &Seen, name: &str, room: &mut usize) -> Value {
                 return Value::from("…");
             }
             if missing > 0 {
-                text.push_str(&format!("… ({missing} characters more)"));
+                let _ = write!(text, "… ({missing} characters more)");
             }
             Value::from(text)
         }
@@ -181,7 +183,7 @@ pub(super) fn redacted(name: &str, text: &str) -> String {
             continue;
         }
         shown.push_str(&whole[at..start.max(at)]);
-        shown.push_str(&format!("[redacted: {}]", secret.what));
+        let _ = write!(shown, "[redacted: {}]", secret.what);
         at = end;
     }
     shown.push_str(&whole[at..]);

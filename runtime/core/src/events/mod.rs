@@ -127,15 +127,13 @@ impl<T> Subscription<T> {
     pub async fn recv(&self) -> Arc<T> {
         poll_fn(|context| {
             let mut held = enter(&self.queue.held);
-            match held.events.pop_front() {
-                Some(event) => Poll::Ready(event),
-                None => {
-                    if !held.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-                        held.wakers.push(context.waker().clone());
-                    }
-                    Poll::Pending
-                }
+            if let Some(event) = held.events.pop_front() {
+                return Poll::Ready(event);
             }
+            if !held.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+                held.wakers.push(context.waker().clone());
+            }
+            Poll::Pending
         })
         .await
     }
@@ -315,6 +313,35 @@ mod tests {
             name: "x".into(),
             payload: Value::Null,
         }
+    }
+
+    #[test]
+    fn a_task_is_woken_by_the_next_event_and_loses_none_when_it_stops_waiting() {
+        use std::pin::pin;
+        use std::task::{Context, Wake};
+
+        struct Counts(std::sync::atomic::AtomicUsize);
+        impl Wake for Counts {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+        let (broker, counts) = (Broker::new(), Arc::new(Counts(0.into())));
+        let listener = broker.subscribe(10);
+        let waker = Waker::from(Arc::clone(&counts));
+        let mut context = Context::from_waker(&waker);
+        let mut next = pin!(listener.recv());
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        broker.publish(event(1));
+        assert_eq!(counts.0.load(std::sync::atomic::Ordering::SeqCst), 1, "woken once");
+        assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(event) if event.seq == 1));
+        {
+            let mut dropped = pin!(listener.recv());
+            assert!(dropped.as_mut().poll(&mut context).is_pending());
+        }
+        broker.publish(event(2));
+        assert_eq!(listener.try_recv().unwrap().seq, 2);
     }
 
     #[test]

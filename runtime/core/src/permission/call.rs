@@ -13,6 +13,10 @@ use crate::registry::{Definition, Invocation, Owner, Text, Trust};
 /// What separates the commands of a shell's line, or makes one out of a text.
 const OPERATORS: [char; 10] = [';', '&', '|', '\n', '\r', '`', '(', ')', '<', '>'];
 
+/// A longer content, or one with more commands, is not looked into: it is asked for as if it could be anything.
+const LONGEST_CONTENT: usize = 64 * 1024;
+const MOST_COMMANDS: usize = 1_000;
+
 /// Fields of an untrusted tool whose texts are looked at as paths: those with one of these in their name.
 const PATHLIKE: [&str; 8] = ["path", "file", "dir", "folder", "source", "dest", "target", "uri"];
 
@@ -35,6 +39,8 @@ pub struct Call {
     suspected: Vec<String>,
     /// Whether it starts programs by a text that a shell would read as more than one command.
     is_compound: bool,
+    /// The commands of such a text, roughly: quotes are not heeded.
+    commands: Vec<String>,
 }
 
 impl Call {
@@ -74,7 +80,11 @@ impl Call {
             affected: affected.to_vec(),
             suspected,
             is_compound,
+            commands: Vec::new(),
         };
+        if is_compound {
+            call.commands = commands(call.content().unwrap_or_default());
+        }
         // What doesn't mean this very call would be remembered in vain, or for others.
         call.remember = remember.filter(|rule| rule.loosens(&call));
         call
@@ -126,15 +136,26 @@ impl Call {
         self.is_compound
     }
 
-    /// The commands of such a text, roughly: quotes are not heeded.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
-        let content = self.content().filter(|_| self.is_compound()).unwrap_or_default();
-        let blank = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '$' | '!' | '"' | '\'');
-        content
-            .split(OPERATORS)
-            .map(move |part| part.trim_start_matches(blank).trim_end())
-            .filter(|part| !part.is_empty())
+    pub(super) fn commands(&self) -> impl Iterator<Item = &str> {
+        self.commands.iter().map(String::as_str)
     }
+
+    /// Whether the content is small enough to be held against patterns.
+    pub(super) fn is_judged(&self) -> bool {
+        self.content().is_none_or(|content| content.len() <= LONGEST_CONTENT) && self.commands.len() <= MOST_COMMANDS
+    }
+}
+
+/// One more than are looked at, at most.
+fn commands(content: &str) -> Vec<String> {
+    let blank = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '$' | '!' | '"' | '\'');
+    content
+        .split(OPERATORS)
+        .map(|command| command.trim_start_matches(blank).trim_end())
+        .filter(|command| !command.is_empty())
+        .take(MOST_COMMANDS + 1)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The names for all rules, and those for rules that hold back alone.

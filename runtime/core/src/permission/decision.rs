@@ -129,8 +129,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub(super) fn new(verdict: Verdict, basis: Basis, signature: &str, sensitive: Vec<Sensitive>) -> Self {
-        let signature = shown(signature).into_owned();
+    pub(super) fn new(verdict: Verdict, basis: Basis, signature: String, sensitive: Vec<Sensitive>) -> Self {
         Self {
             reason: reason(verdict, &basis, &signature),
             verdict,

@@ -242,7 +242,7 @@ impl Policy {
             _ => None,
         };
         let remember = remember.cloned();
-        let mut decision = Decision::new(verdict, basis, &call.signature().to_string(), sensitive);
+        let mut decision = Decision::new(verdict, basis, call.signature().excerpt(), sensitive);
         decision.remember = remember;
         decision
     }

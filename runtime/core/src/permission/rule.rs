@@ -204,13 +204,13 @@ impl Rule {
         }
         let Some(wild) = &self.content else { return true };
         match call.content() {
-            Some(content) => (wild.is_exact() || !call.is_compound()) && wild.matches(content),
+            Some(content) => call.is_judged() && (wild.is_exact() || !call.is_compound()) && wild.matches(content),
             None => false,
         }
     }
 
     /// Whether it holds the call back. In doubt it does: it knows the tool by more names, it means each part of a command
-    /// line, and a content that the tool does not tell.
+    /// line, a content that the tool does not tell, and one of more than 64 KiB or 1,000 commands.
     pub fn tightens(&self, call: &Call) -> bool {
         if !self.names_one_of(call.names().chain(call.other_names())) {
             return false;
@@ -218,7 +218,7 @@ impl Rule {
         let Some(wild) = &self.content else { return true };
         let Some(content) = call.content() else { return true };
         let means = |text: &str| wild.matches(text) || self.dotless.as_ref().is_some_and(|wild| wild.matches(text));
-        means(content) || call.parts().any(means)
+        !call.is_judged() || means(content) || call.commands().any(means)
     }
 
     /// Whether its name is, or matches, one of these.

@@ -11,7 +11,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::glob::escape_into;
-use super::rule::Rule;
+use super::rule::{Rule, shown};
 use crate::registry::Naming;
 
 /// What is asked for: a tool and what this call of it is about.
@@ -68,6 +68,20 @@ impl Signature {
     /// The tool's name in rules.
     pub fn tool(&self) -> &str {
         &self.tool
+    }
+
+    /// Its beginning, for people.
+    pub(super) fn excerpt(&self) -> String {
+        const MOST: usize = 200;
+        let content = self.content.as_deref().map(|content| {
+            let end = content
+                .char_indices()
+                .nth(MOST + 1)
+                .map_or(content.len(), |(end, _)| end);
+            content[..end].to_owned()
+        });
+        let tool = self.tool.clone();
+        shown(&Self { tool, content }.to_string()).into_owned()
     }
 
     /// What the call is about, as the input has it.

@@ -300,6 +300,22 @@ fn grants_are_allow_rules_of_the_template() {
     );
 }
 
+#[test]
+fn a_content_too_large_to_look_into_is_held_back_by_every_rule_and_passed_by_none() {
+    let tool = own(Kind::Execute);
+    let many = "b; ".repeat(1_001);
+    for what in ["a".repeat(64 * 1024 + 1), many] {
+        let call = asked(&tool, &what);
+        for text in ["Do(a*)", "Do(b*)", "Do(x)"] {
+            assert!(!rule(text).loosens(&call) && rule(text).tightens(&call), "{text}");
+        }
+        assert!(rule("Do").loosens(&call) && !rule("Other(x)").tightens(&call));
+    }
+    let fits = asked(&tool, &"a".repeat(64 * 1024));
+    assert!(rule("Do(a*)").loosens(&fits) && !rule("Do(x)").tightens(&fits));
+    assert!(!rule("Do(x)").tightens(&asked(&tool, &"b; ".repeat(1_000))));
+}
+
 /// Rules as people write them for Claude Code, and what they mean here.
 #[test]
 fn pasted_rules_mean_what_their_authors_expect() {

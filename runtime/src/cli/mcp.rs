@@ -1,0 +1,425 @@
+//! `devloop mcp`: upstream MCP servers, looked at without an agent.
+//!
+//! Answers for connecting to the servers of a file, for showing how they stand and what of theirs is served, and for one
+//! call by hand. Leaves out permission: whoever types the command decides. `devloop serve --mcp-config` serves the same
+//! tools to an agent.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use devloop_core::catalogue::names::served;
+use devloop_core::catalogue::{Catalogue, ConnectionState, Snapshot};
+use devloop_core::registry::{Definition, Owner, PathRule, projection};
+use serde_json::{Value, json};
+
+use super::Exit;
+use super::call::{Unprepared, arguments, read_input};
+use super::log::{Delivery, Log};
+use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, table};
+use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, ServerStatus, Sink, Upstreams};
+
+/// Paths in the arguments of a server's tool are the server's own affair.
+const ANY_PATH: PathRule = |_| Ok(());
+
+/// Arguments of `devloop mcp`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  devloop mcp list --mcp-config .mcp.json
+  devloop mcp tools --mcp-config .mcp.json --server github
+  devloop mcp call github__list_issues --mcp-config .mcp.json --input '{\"repo\":\"shop\"}'
+
+FILE is JSON as Claude Code reads it:
+  {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"…\"], \"env\": {\"TOKEN\": \"${TOKEN}\"}},
+                  \"web\": {\"type\": \"http\", \"url\": \"https://…\", \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}}}}")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Connect to all servers and show how each of them stands.
+    List(List),
+    /// Show the tools that would be served, and those that are set aside.
+    Tools(Tools),
+    /// Call one tool once and print its result as JSON.
+    Call(Call),
+}
+
+#[derive(Debug, clap::Args)]
+struct Servers {
+    /// The servers: Claude Code's `mcpServers` JSON.
+    #[arg(long, value_name = "FILE")]
+    mcp_config: PathBuf,
+    /// As many seconds the servers have to connect and to list their tools.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    wait: u64,
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    #[command(flatten)]
+    servers: Servers,
+    /// How to print them.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+struct Tools {
+    #[command(flatten)]
+    servers: Servers,
+    /// Only the tools of this server.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// How to print them.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+struct Call {
+    /// The tool's name as `devloop mcp tools` shows it.
+    tool: String,
+    #[command(flatten)]
+    servers: Servers,
+    /// The input: JSON, `@FILE`, or `-` for standard input.
+    #[arg(long, default_value = "{}", value_name = "JSON|@FILE|-")]
+    input: String,
+    /// As many seconds the call may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people.
+    Table,
+    /// Everything, as JSON.
+    Json,
+}
+
+/// The servers, for as long as one command takes.
+struct Connected {
+    upstreams: Upstreams,
+    catalogue: Arc<Catalogue<Called>>,
+}
+
+/// Where calls of a tool go.
+#[derive(Clone, Debug)]
+struct Called {
+    server: String,
+    tool: String,
+}
+
+pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
+    let _log = Log::start(Delivery::Direct);
+    let servers = match &args.command {
+        Command::List(list) => &list.servers,
+        Command::Tools(tools) => &tools.servers,
+        Command::Call(call) => &call.servers,
+    };
+    let mut config = match McpConfig::read(&servers.mcp_config) {
+        Ok(config) => config,
+        Err(error) => {
+            printer.error(error);
+            return Exit::Usage;
+        }
+    };
+    for warning in &config.warnings {
+        printer.complain(format_args!("{WARN}warning{WARN:#}: {}", harmless(warning)));
+    }
+    // Only what is asked about is started.
+    let known: Vec<String> = config.servers.keys().cloned().collect();
+    match &args.command {
+        Command::List(_) | Command::Tools(Tools { server: None, .. }) => {}
+        Command::Tools(Tools { server: Some(name), .. }) => config.servers.retain(|server, _| server == name),
+        Command::Call(call) => config
+            .servers
+            .retain(|server, _| call.tool.starts_with(&prefix(server))),
+    }
+    if config.servers.is_empty() && !matches!(args.command, Command::List(_)) {
+        let known = if known.is_empty() {
+            "none".to_owned()
+        } else {
+            known.join(", ")
+        };
+        let wanted = match &args.command {
+            Command::Call(call) => format!("no server has the tool `{}`", harmless(&call.tool)),
+            _ => "there is no such server".to_owned(),
+        };
+        printer.error(format_args!("{wanted}; the servers are: {}", harmless(&known)));
+        return Exit::Usage;
+    }
+    let wait = Duration::from_secs(servers.wait);
+    let done = connect(config, wait, async |connected| match &args.command {
+        Command::List(list) => show_servers(connected, list.format, printer),
+        Command::Tools(tools) => show_tools(connected, tools.format, printer),
+        Command::Call(one) => call(connected, one, printer).await,
+    });
+    done.unwrap_or_else(|error| {
+        printer.error(format_args!("cannot start the runtime: {error}"));
+        Exit::System
+    })
+}
+
+/// What the names of a server's tools begin with.
+fn prefix(server: &str) -> String {
+    let mut name = served(server, "a");
+    name.pop();
+    name
+}
+
+fn connect(config: McpConfig, wait: Duration, look: impl AsyncFnOnce(&Connected) -> Exit) -> std::io::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let catalogue = Arc::new(Catalogue::new(ANY_PATH));
+    let sink: Arc<dyn Sink> = Arc::new(CatalogueSink::new(Arc::clone(&catalogue), called));
+    Ok(runtime.block_on(async {
+        let upstreams = Upstreams::start(config, &Options::default(), &sink);
+        upstreams.settled(wait).await;
+        let connected = Connected { upstreams, catalogue };
+        let exit = look(&connected).await;
+        connected.upstreams.close().await;
+        exit
+    }))
+}
+
+fn called(server: &str, tool: &Arc<Definition>) -> Called {
+    Called {
+        server: server.to_owned(),
+        tool: tool.source.to_string(),
+    }
+}
+
+fn show_servers(connected: &Connected, format: Format, printer: &mut Printer) -> Exit {
+    let statuses = connected.upstreams.statuses();
+    let well = statuses.iter().all(is_well);
+    match format {
+        Format::Table => {
+            let rows: Vec<_> = statuses
+                .iter()
+                .map(|status| {
+                    let (name, version) = status.implementation.clone().unwrap_or_default();
+                    let tools = counted(status.tools, "tool");
+                    let tools = match status.quarantined {
+                        0 => tools,
+                        aside => format!("{tools}, {aside} set aside"),
+                    };
+                    [
+                        harmless(&status.server),
+                        status.way.to_owned(),
+                        state(status).to_owned(),
+                        tools,
+                        harmless(format!("{name} {version}").trim()),
+                    ]
+                })
+                .collect();
+            for ((status, row), line) in statuses.iter().zip(&rows).zip(table(&rows)) {
+                printer.line(format_args!("{NAME}{}{NAME:#}{}", row[0], &line[row[0].len()..]));
+                if let Some(problem) = problem(status) {
+                    printer.line(format_args!("  {BAD}{}{BAD:#}", harmless(&problem)));
+                }
+            }
+            let failed = statuses.iter().filter(|status| !is_well(status)).count();
+            if failed == 0 {
+                printer.line(format_args!(
+                    "{GOOD}{}, all well.{GOOD:#}",
+                    counted(statuses.len(), "server")
+                ));
+            } else {
+                let all = counted(statuses.len(), "server");
+                printer.line(format_args!("{BAD}{all}, {failed} not well.{BAD:#}"));
+            }
+        }
+        Format::Json => {
+            let servers: Vec<Value> = statuses.iter().map(to_json).collect();
+            printer.pretty(&json!({ "servers": servers }));
+        }
+    }
+    if well { Exit::Ok } else { Exit::Expected }
+}
+
+fn is_well(status: &ServerStatus) -> bool {
+    status.state == ConnectionState::Connected && status.refused.is_none() && status.listed
+}
+
+fn state(status: &ServerStatus) -> &'static str {
+    match status.state {
+        ConnectionState::Connecting => "connecting",
+        ConnectionState::Connected => "connected",
+        ConnectionState::Lost { .. } => "lost",
+        ConnectionState::Failed { .. } => "failed",
+        ConnectionState::Closed => "closed",
+    }
+}
+
+/// Why a server is not well.
+fn problem(status: &ServerStatus) -> Option<String> {
+    match &status.state {
+        ConnectionState::Lost { reason } | ConnectionState::Failed { reason } => Some(reason.clone()),
+        ConnectionState::Connecting => Some("it has not answered yet; give it longer with --wait".to_owned()),
+        ConnectionState::Connected if !status.listed => {
+            Some("it has not listed its tools yet; give it longer with --wait".to_owned())
+        }
+        ConnectionState::Connected | ConnectionState::Closed => status.refused.clone(),
+    }
+}
+
+fn to_json(status: &ServerStatus) -> Value {
+    let (name, version) = status.implementation.clone().unzip();
+    json!({
+        "server": status.server,
+        "way": status.way,
+        "state": state(status),
+        "problem": problem(status),
+        "name": name,
+        "version": version,
+        "protocol": status.protocol,
+        "tools": status.tools,
+        "quarantined": status.quarantined,
+    })
+}
+
+fn show_tools(connected: &Connected, format: Format, printer: &mut Printer) -> Exit {
+    let snapshot = connected.catalogue.snapshot();
+    let aside = connected.catalogue.quarantined();
+    let statuses = connected.upstreams.statuses();
+    match format {
+        Format::Table => {
+            let rows: Vec<_> = snapshot
+                .all()
+                .map(|entry| {
+                    let tool = entry.definition();
+                    [
+                        tool.name.to_string(),
+                        tool.kind.as_str().to_owned(),
+                        harmless(&tool.summary),
+                    ]
+                })
+                .collect();
+            for (row, line) in rows.iter().zip(table(&rows)) {
+                printer.line(format_args!("{NAME}{}{NAME:#}{}", row[0], &line[row[0].len()..]));
+            }
+            for (server, tools) in &aside {
+                for tool in tools {
+                    let text = harmless(&format!("{server}: {tool}"));
+                    printer.line(format_args!("{WARN}set aside{WARN:#} {text}"));
+                }
+            }
+            printer.line(format_args!("{FAINT}{}.{FAINT:#}", counted(rows.len(), "tool")));
+        }
+        Format::Json => {
+            let tools: Result<Vec<Value>, _> = snapshot
+                .all()
+                .map(|entry| {
+                    let mut tool = projection::metadata(entry.definition())?;
+                    tool["server"] = entry.runner().server.clone().into();
+                    tool["source"] = entry.runner().tool.clone().into();
+                    Ok::<_, devloop_contract::InternalError>(tool)
+                })
+                .collect();
+            let tools = match tools {
+                Ok(tools) => tools,
+                Err(error) => {
+                    printer.error(error.chain());
+                    return Exit::System;
+                }
+            };
+            let aside: Vec<Value> = aside
+                .iter()
+                .flat_map(|(server, tools)| tools.iter().map(move |tool| (server, tool)))
+                .map(|(server, tool)| json!({"server": server, "name": tool.name, "reason": tool.reason}))
+                .collect();
+            printer.pretty(&json!({ "tools": tools, "quarantined": aside }));
+        }
+    }
+    let mut exit = Exit::Ok;
+    for status in statuses.iter().filter(|status| !is_well(status)) {
+        let problem = problem(status).unwrap_or_default();
+        printer.error(format_args!("{}: {}", harmless(&status.server), harmless(&problem)));
+        exit = Exit::Expected;
+    }
+    exit
+}
+
+async fn call(connected: &Connected, args: &Call, printer: &mut Printer) -> Exit {
+    let snapshot = connected.catalogue.snapshot();
+    let Some(entry) = snapshot.get(&args.tool) else {
+        return no_tool(connected, &snapshot, &args.tool, printer);
+    };
+    let input = match read_input(&args.input).and_then(|text| arguments(&text)) {
+        Ok(input) => input,
+        Err(Unprepared::Usage(message)) => {
+            printer.error(message);
+            return Exit::Usage;
+        }
+        Err(Unprepared::Input(message) | Unprepared::System(message)) => {
+            printer.error(message);
+            return Exit::Refused;
+        }
+    };
+    let built = match entry.compiled().build(input) {
+        Ok(built) => built,
+        Err(error) => {
+            printer.error(error);
+            return Exit::Refused;
+        }
+    };
+    let input = match built.input() {
+        Value::Object(input) => input.clone(),
+        _ => serde_json::Map::new(),
+    };
+    let options = CallOptions {
+        timeout: Duration::from_secs(args.timeout),
+        ..CallOptions::default()
+    };
+    let Called { server, tool } = entry.runner();
+    match connected.upstreams.call(server, tool, input, options).await {
+        Ok(result) => {
+            printer.json(&result);
+            if result["isError"] == true {
+                Exit::Expected
+            } else {
+                Exit::Ok
+            }
+        }
+        Err(error) => {
+            printer.error(harmless(&error.to_string()));
+            match error {
+                // The server's own judgement of the call.
+                CallError::Refused { .. } => Exit::Expected,
+                _ => Exit::System,
+            }
+        }
+    }
+}
+
+/// The tool is not there: its server is not well, or the name is wrong.
+fn no_tool(connected: &Connected, snapshot: &Snapshot<Called>, name: &str, printer: &mut Printer) -> Exit {
+    let statuses = connected.upstreams.statuses();
+    let ill: Vec<&ServerStatus> = statuses.iter().filter(|status| !is_well(status)).collect();
+    for status in &ill {
+        let problem = problem(status).unwrap_or_default();
+        printer.error(format_args!("{}: {}", harmless(&status.server), harmless(&problem)));
+    }
+    if !ill.is_empty() {
+        return Exit::System;
+    }
+    for status in &statuses {
+        let owner = Owner::Server(status.server.clone().into());
+        if snapshot.of(&owner).next().is_none() {
+            printer.complain(format_args!("{} offers no tools", harmless(&status.server)));
+        }
+    }
+    let nearest = snapshot.nearest(name);
+    let hint = if nearest.is_empty() {
+        "`devloop mcp tools` lists those that there are".to_owned()
+    } else {
+        format!("the nearest are {}", nearest.join(", "))
+    };
+    printer.error(format_args!("there is no tool `{}`; {hint}", harmless(name)));
+    Exit::Usage
+}
