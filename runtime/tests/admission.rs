@@ -618,7 +618,7 @@ fn what_passes_by_itself_is_tried_again_and_counted_in_the_result() {
         .unwrap();
     let carried = fixture
         .runtime
-        .block_on(session.carry_out(CallRequest::new("flaky", Map::new(), "test:1")));
+        .block_on(async { session.carry_out(CallRequest::new("flaky", Map::new(), "test:1")).await });
     assert_eq!(carried.outcome, CallOutcome::Success(json!({ "try": 2 })));
     assert_eq!(carried.retries, 2);
     assert_eq!(carried.decision.unwrap().verdict, Verdict::Allow);

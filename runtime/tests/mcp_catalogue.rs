@@ -111,7 +111,7 @@ fn nothing() -> Runner {
     Runner::of(|_| async { Ok(json!({})) })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
+#[expect(clippy::needless_pass_by_value, reason = "it is made where it is passed")]
 fn request(id: u64, method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
@@ -160,7 +160,7 @@ async fn answered_and_told(wire: &mut Wire, id: u64) -> Value {
 }
 
 /// What a person says to the question in `frame`.
-#[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
+#[expect(clippy::needless_pass_by_value, reason = "it is made where it is passed")]
 fn says(frame: &Value, result: Value) -> Value {
     assert_eq!(frame["method"], "elicitation/create", "{frame}");
     json!({ "jsonrpc": "2.0", "id": frame["id"], "result": result })

@@ -20,8 +20,9 @@ use crate::call::Passed;
 const SHORTEST_TEXT: usize = 200;
 
 impl Session {
-    /// The artifacts of this session; `None` when this machine has no place for them.
-    pub(crate) fn artifacts(&self) -> Option<ArtifactStore> {
+    /// The artifacts of this session; `None` when this machine has no place for them. Nothing removes them but
+    /// [`ArtifactStore::remove_all`], and `devloop gc` when they are old.
+    pub fn artifacts(&self) -> Option<ArtifactStore> {
         let project = &self.inner.project;
         let root = project.artifacts.as_deref()?;
         Some(ArtifactStore::new(root, &project.dir, &self.inner.identity.session_id))

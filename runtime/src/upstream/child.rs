@@ -162,20 +162,19 @@ impl Program {
         }
     }
 
-    /// Ends it; its input must have been closed. Returns when nothing of its group is left, or when it can't be killed.
-    pub(super) async fn end(self, grace: Grace) -> Ended {
+    /// Ends it; its input must have been closed. Returns when nothing of its group is left, or when it can't be killed:
+    /// how it ended, when it did so by itself.
+    pub(super) async fn end(self, grace: Grace) -> Option<Ended> {
         if let Ok(ended) = timeout(grace.input, self.ended()).await {
-            return ended;
+            return Some(ended);
         }
         self.group.signal(Signal::TERM);
-        if let Ok(ended) = timeout(grace.term, self.ended()).await {
-            return ended;
+        if timeout(grace.term, self.ended()).await.is_err() {
+            self.group.signal(Signal::KILL);
+            // What sleeps in the kernel can't be waited for.
+            let _ = timeout(Duration::from_secs(2), self.ended()).await;
         }
-        self.group.signal(Signal::KILL);
-        // What sleeps in the kernel can't be waited for.
-        timeout(Duration::from_secs(2), self.ended())
-            .await
-            .unwrap_or(Ended { status: None })
+        None
     }
 }
 

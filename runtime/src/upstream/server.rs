@@ -523,10 +523,7 @@ fn unstartable(command: &str, error: &std::io::Error) -> (String, Hope) {
 async fn end(server: &Server, epoch: Epoch, board: &Board, program: Program, held: Result<(), String>) -> String {
     server.fades(epoch);
     // A program that ended by itself is the reason; one that had to be ended is not.
-    let by_itself = timeout(server.options.grace.input, program.ended()).await.ok();
-    if by_itself.is_none() {
-        program.end(server.options.grace).await;
-    }
+    let by_itself = program.end(server.options.grace).await;
     let mut reason = match (by_itself, held) {
         (Some(ended), Err(problem)) if problem.is_empty() => format!("it ended with {ended}"),
         // With its input it ends as it should.

@@ -321,3 +321,141 @@ fn cut(text: &str) -> String {
     }
     short
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen {
+        notified: Mutex<Vec<(String, Value)>>,
+        garbage: Mutex<Vec<String>>,
+    }
+
+    impl Listener for Seen {
+        fn heard(&self) {}
+
+        fn notified(&self, method: &str, params: Value) {
+            self.notified
+                .lock()
+                .expect("no panic")
+                .push((method.to_owned(), params));
+        }
+
+        fn garbage(&self, text: &str) {
+            self.garbage.lock().expect("no panic").push(text.to_owned());
+        }
+    }
+
+    /// What goes on to the library, which methods were told, and what is garbage.
+    fn read(text: &[u8]) -> (Vec<ServerJsonRpcMessage>, Vec<String>, Vec<String>) {
+        let (seen, mut pending) = (Seen::default(), VecDeque::new());
+        let mut typed = HashSet::from([RequestId::Number(0)]);
+        let mut lines = Lines::new(4_096);
+        let mut each = |line: Line<'_>| judge(line, &mut pending, &mut typed, &seen);
+        lines.push(text, &mut each);
+        lines.finish(&mut each);
+        let notified = seen.notified.into_inner().expect("no panic");
+        let methods = notified.into_iter().map(|(method, _)| method).collect();
+        (pending.into(), methods, seen.garbage.into_inner().expect("no panic"))
+    }
+
+    #[test]
+    fn results_pass_as_they_came_and_errors_however_they_are_made() {
+        let (messages, ..) = read(
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"unknown\":true}],\"more\":[1]}}\n\
+              {\"id\":\"a\",\"error\":\"just text\"}\n\
+              {\"id\":2,\"error\":{\"code\":1e99,\"message\":\"m\",\"data\":null}}",
+        );
+        let JsonRpcMessage::Response(response) = &messages[0] else {
+            panic!("{messages:?}");
+        };
+        let ServerResult::CustomResult(CustomResult(result)) = &response.result else {
+            panic!("{response:?}");
+        };
+        assert_eq!(*result, json!({"tools": [{"unknown": true}], "more": [1]}));
+        let errors: Vec<_> = messages[1..]
+            .iter()
+            .cloned()
+            .filter_map(JsonRpcMessage::into_error)
+            .collect();
+        assert_eq!(
+            (&*errors[0].0.message, errors[0].0.code),
+            ("\"just text\"", ErrorCode::INTERNAL_ERROR)
+        );
+        assert_eq!((&*errors[1].0.message, errors[1].0.data.clone()), ("m", None));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_is_an_error_of_its_request() {
+        let long = format!(
+            "{{\"result\":\"{}\",\"id\":7}}\n{{\"id\":8,\"result\":{{}}}}",
+            "x".repeat(5_000)
+        );
+        let (messages, ..) = read(long.as_bytes());
+        let JsonRpcMessage::Error(error) = &messages[0] else {
+            panic!("{messages:?}");
+        };
+        assert_eq!(
+            (error.id.clone(), error.error.code),
+            (Some(RequestId::Number(7)), TOO_LONG)
+        );
+        assert_eq!(error.error.data, Some(json!(5_020)));
+        assert!(matches!(&messages[1], JsonRpcMessage::Response(_)));
+    }
+
+    #[test]
+    fn notifications_are_told_in_order_and_requests_go_on() {
+        let (messages, methods, garbage) = read(
+            b"{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n[{\"method\":\"b\",\"params\":3},{\"method\":\"c\"}]\n\
+              {\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}\nhello\n[]\n{\"id\":1}\n",
+        );
+        assert_eq!(methods, ["a", "b", "c"]);
+        assert!(matches!(&messages[..], [JsonRpcMessage::Request(_)]), "{messages:?}");
+        assert_eq!(garbage, ["hello", "[]", "{\"id\":1}"]);
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z/_]{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z_]{0,8}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_do_harm(bytes: Vec<u8>) {
+            read(&bytes);
+        }
+
+        #[test]
+        fn whatever_a_frame_holds_each_answer_reaches_its_request(
+            id in prop_oneof![any::<i64>().prop_map(Value::from), "[a-z]{1,4}".prop_map(Value::from)],
+            kind in prop_oneof![Just("result"), Just("error")],
+            body in json_value(),
+            more in json_value(),
+        ) {
+            let frame = json!({"id": id, kind: body, "more": more}).to_string();
+            let (messages, _, garbage) = read(frame.as_bytes());
+            let answered = match &messages[..] {
+                [JsonRpcMessage::Response(response)] => Some(response.id.clone()),
+                [JsonRpcMessage::Error(error)] => error.id.clone(),
+                _ => None,
+            };
+            prop_assert_eq!(answered, request_id(&id), "{}", garbage.join("|"));
+        }
+    }
+}

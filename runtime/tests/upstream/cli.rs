@@ -139,6 +139,51 @@ fn call_prints_the_result_and_ends_with_its_code() {
 }
 
 #[test]
+fn devloop_itself_is_a_server_of_the_version_without_a_handshake() {
+    let project = tempfile::tempdir().expect("a directory");
+    let serve = ["serve", "--agent", "pm", "--project-dir"].map(Value::from);
+    let args: Vec<Value> = serve.into_iter().chain([json!(project.path())]).collect();
+    let setup = setup(&json!({"own": {"command": env!("CARGO_BIN_EXE_devloop"), "args": args}}));
+    let output = setup.devloop(&["list", "--format", "json"]);
+    let listed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let own = &listed["servers"][0];
+    assert_eq!(
+        (&own["protocol"], &own["state"]),
+        (&json!("2026-07-28"), &json!("connected")),
+        "{own}"
+    );
+    let input = r#"{"items": [{"id": "step-001", "description": "Go through another one"}]}"#;
+    let output = setup.devloop(&["call", "own__write_todolist", "--input", input]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(result["structuredContent"]["total"], 1, "{result}");
+    assert!(project.path().join("agent-state/pm-todo.json").is_file());
+}
+
+/// Over `subscriptions/listen`, the only way in which a server without a handshake tells changes.
+#[test]
+fn a_change_of_a_server_without_a_handshake_is_heard() {
+    crate::rig::run(async {
+        let project = tempfile::tempdir().expect("a directory");
+        let inner = setup(&json!({"s": fake(&[])}));
+        let mut args = vec![json!("serve"), json!("--agent"), json!("pm"), json!("--project-dir")];
+        args.extend([json!(project.path()), json!("--mcp-config"), json!(inner.file)]);
+        let own = json!({"command": env!("CARGO_BIN_EXE_devloop"), "args": args});
+        let rig = crate::rig::start(&[("own", own)], &crate::rig::options());
+        rig.settled().await;
+        let has = |source: &str| {
+            let all = rig.catalogue.all();
+            all.iter().any(|tool| tool.definition().source == source)
+        };
+        assert!(has("tool_search") && !has("s__echo"), "{:?}", rig.names());
+        let query = json!({"query": "select:s__echo"});
+        rig.call("own", "tool_search", query).await.expect("it answers");
+        crate::rig::until("the loaded tool", || has("s__echo").then_some(())).await;
+        rig.upstreams.close().await;
+    });
+}
+
+#[test]
 fn a_wrong_file_is_wrong_usage_with_every_place() {
     let output = setup(&json!({"s": {"command": "${DEVLOOP_UNSET_VARIABLE}"}, "t": {}})).devloop(&["list"]);
     assert_eq!(code(&output), 64);

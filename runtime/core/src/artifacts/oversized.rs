@@ -78,7 +78,12 @@ pub fn content(value: &Value) -> Vec<u8> {
 pub fn cut(result: &Value, whole: &Value, budget: Budget, fits: impl Fn(&Value) -> bool) -> Option<Value> {
     let Value::Object(result) = result else { return None };
     let mut spare: Option<(usize, Value)> = None;
+    // With all its items, each of them at least a digit and a comma, it may be too long however short the texts are.
+    let has_room_for_all = values(result) <= budget.most / 2;
     for (text, items) in STEPS {
+        if items == usize::MAX && !has_room_for_all {
+            continue;
+        }
         let mut cutter = Cutter {
             text,
             items,
@@ -103,6 +108,18 @@ pub fn cut(result: &Value, whole: &Value, budget: Budget, fits: impl Fn(&Value) 
         }
     }
     spare.map(|(_, shortest)| shortest)
+}
+
+/// How many values there are within an object.
+fn values(object: &Map<String, Value>) -> usize {
+    fn within(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(within).sum::<usize>(),
+            Value::Object(object) => 1 + values(object),
+            _ => 1,
+        }
+    }
+    object.values().map(within).sum()
 }
 
 struct Cutter {

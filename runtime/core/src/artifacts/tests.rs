@@ -1,11 +1,13 @@
 //! The store of artifacts in one process; `tests/artifacts.rs` has several.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
 
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::{Artifact, ArtifactError, ArtifactStore, Limits, NewArtifact, namespace};
@@ -355,4 +357,84 @@ fn what_a_crash_left_is_removed_and_does_not_count() {
     put(&store, b"b").unwrap();
     let left = names(&store.path());
     assert!(!left.contains(&old) && left.contains(&new), "{left:?}");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(u8),
+    Read(u8),
+    /// Somebody changes a file.
+    Change(u8),
+    /// Somebody removes a file.
+    Lose(u8),
+    RemoveAll,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let content = 0_u8..6;
+    let step = prop_oneof![
+        6 => content.clone().prop_map(Step::Write),
+        3 => content.clone().prop_map(Step::Read),
+        1 => content.clone().prop_map(Step::Change),
+        1 => content.prop_map(Step::Lose),
+        1 => Just(Step::RemoveAll),
+    ];
+    prop::collection::vec(step, 1..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("DEVLOOP_LONG").is_some() { 2_000 } else { 48 }))]
+
+    /// Against a map from contents to whether they are as they were written.
+    #[test]
+    fn the_store_is_a_map_with_limits(steps in steps()) {
+        let content = |n: u8| vec![b'a' + n; usize::from(n) + 1];
+        let limits = Limits { file_bytes: 5, session_bytes: 9, session_files: 3 };
+        let fixture = Fixture::new();
+        let store = fixture.store().with_limits(limits);
+        let mut model: BTreeMap<u8, bool> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Write(n) => {
+                    let bytes = content(n);
+                    let used: u64 = model.keys().map(|n| u64::from(*n) + 1).sum();
+                    let done = put(&store, &bytes);
+                    if bytes.len() as u64 > limits.file_bytes {
+                        prop_assert!(matches!(done, Err(ArtifactError::TooLarge { .. })), "{:?}", done);
+                    } else if let Some(is_whole) = model.get(&n) {
+                        prop_assert_eq!(done.is_ok(), *is_whole);
+                    } else if model.len() as u64 == limits.session_files {
+                        prop_assert!(matches!(done, Err(ArtifactError::Full { what: "files", .. })), "{:?}", done);
+                    } else if used + bytes.len() as u64 > limits.session_bytes {
+                        prop_assert!(matches!(done, Err(ArtifactError::Full { what: "bytes", .. })), "{:?}", done);
+                    } else {
+                        prop_assert_eq!(done.unwrap().id, sha256_hex(&bytes));
+                        model.insert(n, true);
+                    }
+                }
+                Step::Read(n) => match (store.read(&sha256_hex(content(n))), model.get(&n)) {
+                    (Ok(None), None) | (Err(ArtifactError::Drifted { .. }), Some(false)) => {}
+                    (Ok(Some(bytes)), Some(true)) => prop_assert_eq!(bytes, content(n)),
+                    other => prop_assert!(false, "{:?}", other),
+                },
+                Step::Change(n) => {
+                    if let Some(is_whole) = model.get_mut(&n) {
+                        // As long as before, so that the use stays the same.
+                        fs::write(store.path().join(sha256_hex(content(n))), vec![b'!'; usize::from(n) + 1]).unwrap();
+                        *is_whole = false;
+                    }
+                }
+                Step::Lose(n) => {
+                    if model.remove(&n).is_some() {
+                        fs::remove_file(store.path().join(sha256_hex(content(n)))).unwrap();
+                    }
+                }
+                Step::RemoveAll => {
+                    prop_assert_eq!(store.remove_all().unwrap(), model.len() as u64);
+                    model.clear();
+                }
+            }
+            prop_assert_eq!(names(&store.path()).len(), model.len());
+        }
+    }
 }

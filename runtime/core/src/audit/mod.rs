@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use redacted::Excerpt;
+use redacted::Search;
 
 use crate::sandbox::{Durability, RelPath};
 use crate::store::journal::{Follower, Keep, Reader, Rotation, Settings};
@@ -150,9 +151,17 @@ impl AuditLog {
     /// # Errors
     /// Why it could not be kept: to be logged, never to fail a call.
     pub fn append(&self, call: EndedCall) -> Result<u64, StoreError> {
-        let input = call.input.redacted();
         let built = call.built.filter(|built| *built != call.input);
-        let mut reason = call.outcome.reason.map(|reason| redacted::redacted("", &reason));
+        let (decision, plain) = match call.decision {
+            Some(Value::Object(decision)) => (Some(Excerpt::of(&decision)), None),
+            plain => (None, plain),
+        };
+        let excerpts = [Some(&call.input), built.as_ref(), decision.as_ref()];
+        let search = Search::of(excerpts.into_iter().flatten(), call.outcome.reason.as_deref());
+        let mut reason = call.outcome.reason;
+        if search == Search::Each {
+            reason = reason.map(|reason| redacted::redacted("", &reason));
+        }
         if let Some(reason) = &mut reason
             && let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON)
         {
@@ -166,12 +175,9 @@ impl AuditLog {
             caller: call.caller,
             tool: call.tool,
             alias: call.alias,
-            input,
-            built: built.map(|built| built.redacted()),
-            decision: call.decision.map(|decision| match decision {
-                Value::Object(decision) => Excerpt::of(&decision).redacted(),
-                plain => plain,
-            }),
+            input: call.input.redacted(search),
+            built: built.map(|built| built.redacted(search)),
+            decision: decision.map(|decision| decision.redacted(search)).or(plain),
             outcome: Outcome { reason, ..call.outcome },
             ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
         };
