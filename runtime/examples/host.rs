@@ -39,7 +39,7 @@ fn main() -> Result<(), Failure> {
 }
 
 /// Everything that a host does; it says on `out` what came of it.
-pub async fn run(project: Project, out: &mut impl Write) -> Result<(), Failure> {
+pub(crate) async fn run(project: Project, out: &mut impl Write) -> Result<(), Failure> {
     // The registry of the process. Every session forks it: the tools are shared, what a session loads or registers is its own.
     let tools = shop()?;
     let agent = AgentId::Pm.agent();

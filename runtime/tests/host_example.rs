@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[expect(dead_code, unreachable_pub, reason = "an example, whose `main` nobody calls here")]
+#[expect(dead_code, reason = "an example, whose `main` nobody calls here")]
 #[path = "../examples/host.rs"]
 mod host;
 

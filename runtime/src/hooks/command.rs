@@ -260,7 +260,7 @@ struct Output {
     stop_reason: Option<String>,
     // For clients that show texts beside a call.
     #[serde(rename = "systemMessage")]
-    _system_message: IgnoredAny,
+    _message: IgnoredAny,
     #[serde(rename = "suppressOutput")]
     _suppress: IgnoredAny,
 }
