@@ -13,7 +13,8 @@ use devloop_core::permission::{Call, Decision, Rule, Verdict};
 use devloop_core::registry::Invocation;
 use serde_json::json;
 
-use super::{Runner, Session, Stop, build};
+use super::work::{Stop, build};
+use super::{Runner, Session};
 use crate::call::{Approval, Approver, Ask};
 use crate::hooks::{Before, HookCall};
 

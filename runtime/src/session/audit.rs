@@ -11,7 +11,8 @@ use devloop_core::audit::{Caller, EndedCall, Excerpt, OK, Outcome};
 use devloop_core::registry::Definition;
 use serde_json::json;
 
-use super::{Session, Track};
+use super::Session;
+use super::work::Track;
 use crate::call::{CallOutcome, CallRequest, with_causes};
 
 /// What is known of a call until it has ended.

@@ -8,8 +8,9 @@ use devloop_core::registry::Invocation;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::Session;
 use super::sandbox::{bound, sandbox_for};
-use super::{Session, Stop, build};
+use super::work::{Stop, build};
 use crate::call::CallOutcome;
 
 /// What would become of a call.

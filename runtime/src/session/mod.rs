@@ -7,55 +7,55 @@
 
 mod admission;
 mod audit;
+mod builder;
 mod explain;
 mod lists;
+mod outcome;
 mod oversized;
 mod runner;
 mod sandbox;
 mod streaming;
 mod upstream;
+mod work;
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-use devloop_contract::error::{Access, Ground};
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
-use devloop_contract::{Agent, ExpectedFailure, InternalError, Tool, ToolError};
-use devloop_core::catalogue::{Catalogue, Entry, Phase, RegisterError};
-use devloop_core::execution::flow::{Busy, Stage};
-use devloop_core::execution::retry::{Replay, Transient};
-use devloop_core::permission::{Decision, List, Memory, Mode, Origin, Policy, Rule, RuleError, Source};
-use devloop_core::registry::{BuildError, Definition, Invocation, Text};
-use devloop_core::sandbox::{RelPath, Sandbox};
+use devloop_contract::{Agent, InternalError, Tool, ToolError};
+use devloop_core::catalogue::{Catalogue, Entry, Phase};
+use devloop_core::permission::{Decision, Memory, Mode, Policy};
+use devloop_core::registry::{Definition, Invocation};
+#[cfg(feature = "testing")]
+use devloop_core::sandbox::RelPath;
+use devloop_core::sandbox::Sandbox;
 use devloop_core::store::Store;
-use devloop_generated::events::LoopEscalated;
-use devloop_generated::{AnyInput, HandleAll, dispatch};
-use serde_json::{Map, Value};
+use devloop_generated::HandleAll;
 use tokio::sync::OnceCell;
 
-use crate::call::{Approver, Ask, CallOutcome, CallRequest, Changes, Listing, ToolService};
-use crate::context::{Context, MayBlock, Parts, publish};
-use crate::execution::{Ended, Facts, Lane, Late, Panic, Pending, Place, StreamingExecutor, Try, Verdict, Work};
-use crate::hooks::{After, CommandHook, Hook};
+use crate::call::{Approver, CallOutcome, CallRequest, Changes, Listing, ToolService};
+use crate::context::{Context, MayBlock, Parts};
+use crate::execution::{Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor};
+use crate::hooks::{After, Hook};
 use crate::identity::Identity;
-use crate::project::{Escalation, Project};
-use crate::projection::tools_of;
+use crate::project::Project;
 use crate::upstream::Upstreams;
 
+pub use builder::{SessionBuilder, SessionError, empty_catalogue};
+pub use explain::{Explanation, Touches, Turn};
 pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
 pub use upstream::AlreadyConnected;
 pub(crate) use upstream::LARGEST_ANSWER;
 
-use admission::Judged;
 use audit::Trail;
-pub use explain::{Explanation, Touches, Turn};
 use lists::Lists;
-use sandbox::{bound, sandbox_for};
+use outcome::{closed, no_turn, panicked, timed_out};
+use sandbox::sandbox_for;
+use work::{Begun, Body, Call, Ran, Stop, Track, build, finished, typed};
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -86,189 +86,6 @@ struct Inner {
     instructions: String,
 }
 
-/// Makes a [`Session`].
-#[derive(Debug)]
-pub struct SessionBuilder {
-    project: Arc<Project>,
-    identity: Identity,
-    agent: &'static Agent,
-    tools: Option<Catalogue<Runner>>,
-    lists: Lists,
-    mode: Option<Mode>,
-    rules: Vec<(List, Rule, Origin)>,
-    hooks: Vec<Arc<dyn Hook>>,
-    approver: Option<Arc<dyn Approver>>,
-}
-
-impl SessionBuilder {
-    /// More tools than those of specs: the session [forks](Catalogue::fork) the catalogue, so that what it loads and what
-    /// its servers offer is its own.
-    #[must_use]
-    pub fn tools(mut self, tools: &Catalogue<Runner>) -> Self {
-        self.tools = Some(tools.fork());
-        self
-    }
-
-    /// Only the tools that one of these rules means; the others are neither shown nor callable. Rules without a content
-    /// name tools: `note_add`, `docs__*`.
-    #[must_use]
-    pub fn only(mut self, tools: impl IntoIterator<Item = Rule>) -> Self {
-        self.lists.only.get_or_insert_default().extend(tools);
-        self
-    }
-
-    /// Without the tools that one of these rules means. Counts more than [`only`](Self::only).
-    #[must_use]
-    pub fn without(mut self, tools: impl IntoIterator<Item = Rule>) -> Self {
-        self.lists.without.extend(tools);
-        self
-    }
-
-    /// The permission mode, in place of that of the settings.
-    #[must_use]
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = Some(mode);
-        self
-    }
-
-    /// A rule of the host, beside those of the settings and the agent's grants. `place` says where it comes from.
-    #[must_use]
-    pub fn rule(mut self, list: List, rule: Rule, place: impl Into<Text>) -> Self {
-        self.rules.push((list, rule, Origin::new(Source::Host, place)));
-        self
-    }
-
-    /// A hook, heard after those that were given before and before those of the settings.
-    #[must_use]
-    pub fn hook(mut self, hook: Arc<dyn Hook>) -> Self {
-        self.hooks.push(hook);
-        self
-    }
-
-    /// Who is asked where a rule wants a person's consent and the call brings nobody of its own.
-    #[must_use]
-    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = Some(approver);
-        self
-    }
-
-    /// The session. Touches no disk.
-    ///
-    /// # Errors
-    /// A tool of the host has the name of one that the agent is granted; a rule of the agent's template cannot be read.
-    pub fn build(self) -> Result<Session, SessionError> {
-        let Self {
-            project,
-            identity,
-            agent,
-            tools,
-            lists,
-            mode,
-            rules,
-            mut hooks,
-            approver,
-        } = self;
-        let mut policy = project.config.policy();
-        policy.grant(agent.id, granted_names(agent));
-        for (list, rule, origin) in rules {
-            policy.add(list, rule, origin);
-        }
-        hooks.extend(template(agent, &mut policy)?);
-        if let Some(mode) = mode {
-            policy.set_mode(mode);
-        }
-        let commands = project.config.hooks.iter();
-        hooks.extend(commands.map(|hook| Arc::new(hook.clone()) as Arc<dyn Hook>));
-        let granted = tools_of(agent);
-        let catalogue = tools.unwrap_or_else(empty_catalogue);
-        catalogue.register_all(
-            granted
-                .iter()
-                .map(|tool| (Definition::from(*tool), Runner::Handler(tool))),
-        )?;
-        let sandboxes = granted.iter().map(|tool| (tool.name, OnceLock::new())).collect();
-        let instructions = instructions(agent, &catalogue, &identity);
-        let inner = Inner {
-            lane: project.executor.lane(),
-            project,
-            identity: Arc::new(identity),
-            agent,
-            catalogue: Arc::new(catalogue),
-            lists,
-            policy: RwLock::new(policy),
-            memory: Mutex::default(),
-            hooks,
-            approver,
-            closed: AtomicBool::new(false),
-            upstreams: OnceLock::new(),
-            waited: OnceCell::new(),
-            sandboxes,
-            instructions,
-        };
-        Ok(Session { inner: Arc::new(inner) })
-    }
-}
-
-/// What an agent's template says beside its grants: its rules and a mode that is only ever stricter go into the policy.
-fn template(agent: &'static Agent, policy: &mut Policy) -> Result<Vec<Arc<dyn Hook>>, SessionError> {
-    let said = &agent.policy;
-    let wrong = |error: RuleError| SessionError::Template { agent: agent.id, error };
-    for (list, rules) in [
-        (List::Allow, said.allow),
-        (List::Ask, said.ask),
-        (List::Deny, said.deny),
-    ] {
-        for rule in rules {
-            let rule = Rule::parse(rule).map_err(wrong)?;
-            policy.add(list, rule, Origin::new(Source::Template, agent.id));
-        }
-    }
-    if let Some(mode) = Mode::parse(said.mode) {
-        policy.set_mode(policy.mode().stricter(mode));
-    }
-    let hooks = said.hooks.iter().map(|hook| {
-        let hook = CommandHook::of_template(hook).map_err(wrong)?;
-        Ok(Arc::new(hook) as Arc<dyn Hook>)
-    });
-    hooks.collect()
-}
-
-/// Why there is no session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionError {
-    /// Tools whose names are taken.
-    Names(RegisterError),
-    /// A rule of the agent's template cannot be read.
-    Template {
-        /// The template.
-        agent: &'static str,
-        /// What is wrong.
-        error: RuleError,
-    },
-}
-
-impl fmt::Display for SessionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Names(error) => error.fmt(f),
-            Self::Template { agent, error } => write!(f, "the policy of the template {agent}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for SessionError {}
-
-impl From<RegisterError> for SessionError {
-    fn from(error: RegisterError) -> Self {
-        Self::Names(error)
-    }
-}
-
-/// A catalogue without tools, whose tools judge paths as those of specs do: where a host registers its own.
-pub fn empty_catalogue() -> Catalogue<Runner> {
-    Catalogue::new(path_rule)
-}
-
 impl Session {
     /// A session of `agent` with the tools that it is granted. Touches no disk.
     ///
@@ -281,17 +98,7 @@ impl Session {
 
     /// A session of `agent` that has more than what it is granted.
     pub fn builder(project: Arc<Project>, agent: &'static Agent, identity: Identity) -> SessionBuilder {
-        SessionBuilder {
-            project,
-            identity,
-            agent,
-            tools: None,
-            lists: Lists::default(),
-            mode: None,
-            rules: Vec::new(),
-            hooks: Vec::new(),
-            approver: None,
-        }
+        SessionBuilder::new(project, agent, identity)
     }
 
     /// Who calls.
@@ -586,14 +393,6 @@ impl Session {
         paths.map(|path| project.join(path)).collect()
     }
 
-    /// What the caller is told, after others were told what they must know.
-    async fn told(&self, tool: &Definition, result: Ran) -> CallOutcome {
-        match self.outcome(tool, result) {
-            Ok(outcome) => outcome,
-            Err(error) => self.escalate(tool, &error).await,
-        }
-    }
-
     /// What the handler of `tool` gets for a call.
     pub(crate) fn context(
         &self,
@@ -613,108 +412,6 @@ impl Session {
             progress: request.progress,
             may_block,
         }))
-    }
-
-    /// What the caller is told; an error when it is internal and others must be told as well.
-    fn outcome(&self, tool: &Definition, result: Ran) -> Result<CallOutcome, InternalError> {
-        Ok(match result {
-            Ok(Answer::Json(value)) => CallOutcome::Success(value),
-            Ok(Answer::Passed(answer)) => CallOutcome::Passed(answer),
-            Err(Stop::Asks(ask)) => CallOutcome::NeedsApproval(ask),
-            Err(Stop::Refused(refusal)) => return self.refused(tool, refusal),
-        })
-    }
-
-    /// What the caller is told of a refusal; an error when it is internal and others must be told as well.
-    fn refused(&self, tool: &Definition, refusal: ErasedRefusal) -> Result<CallOutcome, InternalError> {
-        Ok(match refusal {
-            ErasedRefusal::Expected(body) => CallOutcome::Expected(*body),
-            ErasedRefusal::Common(failure) if tool.common_failures.iter().any(|code| *code == failure.code()) => {
-                CallOutcome::Expected(FailureBody::new(&failure, None))
-            }
-            ErasedRefusal::Common(failure) => {
-                let (code, details) = (failure.code(), failure.details().unwrap_or_default());
-                let message = format!(
-                    "`{code}` is not among the common_failures of {}: {details}",
-                    tool.source
-                );
-                return Err(InternalError::bare(message));
-            }
-            ErasedRefusal::Tool(ToolError::Validation(mut error)) => {
-                // What a handler refuses beyond the schema comes without one.
-                if error.example.is_none() {
-                    error.example = tool.examples.first().map(|example| example.input.clone().into_owned());
-                }
-                CallOutcome::Invalid(error)
-            }
-            ErasedRefusal::Tool(error @ ToolError::Sandbox { .. }) => {
-                let message = error.to_string();
-                let ToolError::Sandbox {
-                    cause, ground, access, ..
-                } = error
-                else {
-                    unreachable!("matched above")
-                };
-                // Where something lies in the way, other paths are no help.
-                let may_write = (ground == Ground::Permission && access == Access::Write)
-                    .then(|| format!("{} may write: {}", self.inner.agent.name, self.allowed()));
-                let hint = [cause, may_write].into_iter().flatten().collect::<Vec<_>>().join(". ");
-                CallOutcome::Sandbox {
-                    message,
-                    hint: (!hint.is_empty()).then_some(hint),
-                }
-            }
-            ErasedRefusal::Tool(ToolError::Cancelled) => CallOutcome::Cancelled,
-            ErasedRefusal::Tool(ToolError::Internal(error)) => return Err(error),
-        })
-    }
-
-    /// The patterns that the agent may write in this session, for reading.
-    fn allowed(&self) -> String {
-        let allowed = self.inner.agent.sandbox.write_allow.iter().map(|text| {
-            bound(text, self.inner.agent, &self.inner.identity)
-                .map_or_else(|_| (*text).to_owned(), |pattern| pattern.to_string())
-        });
-        allowed.collect::<Vec<_>>().join(", ")
-    }
-
-    /// Gives an internal error its id, and tells the log, the subscribers and the loop controller.
-    async fn escalate(&self, tool: &Definition, error: &InternalError) -> CallOutcome {
-        let escalation = Escalation {
-            agent: self.inner.agent.name.to_owned(),
-            tool: tool.name.clone().into_owned(),
-            call_id: self.inner.identity.call_id.clone(),
-            error_id: format!("err-{}", self.inner.project.ids.next()),
-            chain: error.chain(),
-        };
-        tracing::error!(
-            agent = escalation.agent,
-            tool = &*tool.name,
-            error_id = escalation.error_id,
-            "{}",
-            escalation.chain
-        );
-        let outcome = CallOutcome::Internal {
-            message: error.to_string(),
-            chain: escalation.chain.clone(),
-            error_id: escalation.error_id.clone(),
-            hint: error.hint().to_owned(),
-        };
-        // Telling blocks: it appends to a journal, and what a controller does nobody knows.
-        let session = self.clone();
-        let told = tokio::task::spawn_blocking(move || {
-            let event = LoopEscalated {
-                tool: escalation.tool.clone(),
-                error_id: escalation.error_id.clone(),
-                message: escalation.chain.clone(),
-            };
-            publish(&session.inner.project, &session.inner.identity, &event.into());
-            session.inner.project.controller.escalate(&escalation);
-        });
-        if let Err(error) = told.await {
-            tracing::error!("the loop controller could not be told: {error}");
-        }
-        outcome
     }
 }
 
@@ -760,252 +457,4 @@ pub struct Carried {
     pub decision: Option<Decision>,
     /// How often it was tried again after a failure that passes.
     pub retries: usize,
-}
-
-/// How the way of a call ended.
-type Ran = Result<Answer, Stop>;
-
-/// Why a call gave no answer.
-enum Stop {
-    /// It was refused, or failed.
-    Refused(ErasedRefusal),
-    /// A person must say yes first, and the caller is to ask.
-    Asks(Box<Ask>),
-}
-
-impl From<ErasedRefusal> for Stop {
-    fn from(refusal: ErasedRefusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-/// What became of a call so far.
-enum Begun {
-    /// It waits for its turn, or runs.
-    Waits(Arc<Entry<Runner>>, Arc<Track>, Pending<Ran>),
-    /// Its input was refused, or nothing could be made ready for it.
-    Refused(Arc<Entry<Runner>>, ErasedRefusal),
-    /// That was all.
-    Over(CallOutcome),
-}
-
-/// What is known of a call while it is on its way and when it has ended.
-struct Track {
-    tool_use_id: String,
-    /// How it was judged, once it was.
-    judged: OnceLock<Judged>,
-    /// Whether it was let through.
-    ran: AtomicBool,
-    /// How often it was tried again.
-    retries: AtomicUsize,
-}
-
-/// The work of a call.
-struct Call {
-    session: Session,
-    entry: Arc<Entry<Runner>>,
-    track: Arc<Track>,
-    /// Nothing once it was judged.
-    invocation: Option<Invocation>,
-    approver: Option<Arc<dyn Approver>>,
-    body: Body,
-    replay: Replay,
-}
-
-impl Call {
-    /// The input is another than the one that the call was made ready for.
-    fn change(&mut self, invocation: &Invocation) -> Result<(), ErasedRefusal> {
-        match &mut self.body {
-            Body::Handler { context, input } => *input = Some(typed(context.tool(), invocation)?),
-            Body::Service { call, .. } => call.input = invocation.input().clone(),
-        }
-        Ok(())
-    }
-}
-
-enum Body {
-    /// The handler of a spec.
-    Handler {
-        context: Context,
-        /// Nothing after the only try.
-        input: Option<AnyInput>,
-    },
-    /// Other code.
-    Service {
-        runner: Arc<dyn ToolRunner>,
-        call: RunnerCall,
-    },
-}
-
-impl Work for Call {
-    type Answer = Ran;
-
-    async fn prepare(&mut self, facts: &mut Facts) -> Result<(), Ran> {
-        let Some(invocation) = self.invocation.take() else {
-            return Ok(());
-        };
-        let judged = self
-            .session
-            .judge(&self.entry, invocation, &self.track.tool_use_id)
-            .await;
-        let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
-        if judged.changed && result.is_ok() {
-            facts.paths = self.session.real_paths(&judged.invocation);
-            result = self.change(&judged.invocation).map_err(Stop::from);
-        }
-        self.track.ran.store(result.is_ok(), Ordering::Release);
-        // It is prepared once.
-        let _ = self.track.judged.set(judged);
-        result.map_err(Err)
-    }
-
-    async fn run(&mut self, _attempt: Try) -> Self::Answer {
-        match &mut self.body {
-            Body::Handler { context, input } => {
-                let input = match self.replay {
-                    Replay::Safe => input.clone(),
-                    Replay::Never => input.take(),
-                };
-                match input {
-                    Some(input) => dispatch(context, input).await.map(Answer::Json).map_err(Stop::from),
-                    None => Err(ErasedRefusal::Tool(
-                        InternalError::bare("a call that may not be repeated was tried twice").into(),
-                    )
-                    .into()),
-                }
-            }
-            Body::Service { runner, call } => {
-                let answer = runner.run(call.clone()).await;
-                answer.map_err(|error| ErasedRefusal::from(error).into())
-            }
-        }
-    }
-
-    fn judge(&self, answer: &Self::Answer) -> Verdict {
-        match answer {
-            Ok(_) => Verdict::Success,
-            Err(Stop::Refused(ErasedRefusal::Tool(ToolError::Internal(error)))) => {
-                Transient::cause_of(error).map_or(Verdict::Failure, Verdict::Transient)
-            }
-            Err(_) => Verdict::Failure,
-        }
-    }
-}
-
-/// The path of calls itself broke off; handlers that do are told otherwise.
-fn unforeseen(panic: &Panic) -> CallOutcome {
-    let error_id = format!("err-{}", uuid::Uuid::now_v7());
-    tracing::error!(error_id, "the path of a call: {panic}");
-    CallOutcome::Internal {
-        message: "the call broke off".to_owned(),
-        chain: panic.to_string(),
-        error_id,
-        hint: "This was reported; calling again is unlikely to help.".to_owned(),
-    }
-}
-
-/// The input of a call, built. Nothing else is ever run.
-fn build(entry: &Entry<Runner>, arguments: Map<String, Value>) -> Result<Invocation, ErasedRefusal> {
-    let built = entry.compiled().build(arguments);
-    built.map_err(|error: BuildError| ErasedRefusal::Tool(error.into()))
-}
-
-/// The input as its handler takes it. Valid input that has no type is the caller's to mend all the same: the schema lets
-/// some numbers through that no Rust integer holds.
-fn typed(tool: &'static Tool, invocation: &Invocation) -> Result<AnyInput, ErasedRefusal> {
-    AnyInput::parse(tool, invocation.input())
-        .map_err(|error| ErasedRefusal::Tool(ToolError::validation("", format!("the input cannot be read: {error}"))))
-}
-
-/// A runner's output as the result of the call, checked against the published schema.
-fn finished(entry: &Entry<Runner>, answer: Answer) -> Result<Answer, ErasedRefusal> {
-    let tool = entry.definition();
-    let output = match answer {
-        // A server's answer is its own; who offers a schema for it says nothing that we promised.
-        Answer::Passed(_) => return Ok(answer),
-        Answer::Json(output) => output,
-    };
-    let result = match tool.built_in() {
-        Some(_) => {
-            let mut result = Map::new();
-            result.insert("ok".into(), Value::Bool(true));
-            if let Value::Object(output) = output {
-                result.extend(output);
-            }
-            Value::Object(result)
-        }
-        None => output,
-    };
-    if let Err(mismatch) = entry.compiled().check_output(&result) {
-        let message = format!(
-            "the answer of {} breaks the output schema of {}: {mismatch}",
-            tool.name, tool.source
-        );
-        return Err(ErasedRefusal::Tool(InternalError::bare(message).into()));
-    }
-    Ok(Answer::Json(result))
-}
-
-/// The tools that run without being asked for: those of the template, and the registry's own.
-fn granted_names(agent: &'static Agent) -> impl Iterator<Item = &'static str> {
-    tools_of(agent).into_iter().map(|tool| tool.name)
-}
-
-fn closed() -> FailureBody {
-    FailureBody {
-        ok: false,
-        code: "session_closed".to_owned(),
-        reason: "this session was closed; nothing was done".to_owned(),
-        hint: Some("Open a new session.".to_owned()),
-        details: None,
-    }
-}
-
-fn panicked(tool: &Definition, error: Panic) -> InternalError {
-    InternalError::new(format!("the handler of {} panicked", tool.name), error)
-}
-
-fn path_rule(text: &str) -> Result<(), String> {
-    RelPath::parse(text).map(|_| ()).map_err(|problem| problem.to_string())
-}
-
-fn no_turn(tool: &Definition, busy: Busy) -> FailureBody {
-    let reason = match busy {
-        Busy::TooLate(Stage::Gate) => format!("earlier calls of this session did not end within {:?}", tool.timeout),
-        busy => busy.to_string(),
-    };
-    FailureBody {
-        ok: false,
-        code: "tool_busy".to_owned(),
-        reason: format!("{reason}; nothing was done"),
-        hint: Some("Call again when they have been answered.".to_owned()),
-        details: None,
-    }
-}
-
-fn timed_out(tool: &Definition) -> FailureBody {
-    FailureBody {
-        ok: false,
-        code: "tool_timeout".to_owned(),
-        reason: format!("{} took longer than {:?} and was told to stop", tool.name, tool.timeout),
-        hint: Some("Look at what it left before you call again: it may have done part of its work.".to_owned()),
-        details: None,
-    }
-}
-
-/// What an MCP client tells its model about this server.
-fn instructions(agent: &Agent, catalogue: &Catalogue<Runner>, identity: &Identity) -> String {
-    let mut text = format!("devloop serves the tools of the {}: {}", agent.title, agent.summary);
-    if let Some(unit) = &identity.unit_id {
-        let _ = write!(text, " This session works on the unit `{unit}`.");
-    }
-    text.push_str(" All paths are relative to the project directory.");
-    let shown = catalogue.declarations(Phase::Act);
-    let names: Vec<&str> = shown.iter().map(|entry| entry.name()).collect();
-    let _ = write!(text, " Tools: {}.", names.join(", "));
-    let deferred = catalogue.deferred_listing(Phase::Act);
-    if !deferred.is_empty() {
-        let _ = write!(text, "\n{deferred}");
-    }
-    text
 }

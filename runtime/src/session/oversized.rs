@@ -13,7 +13,8 @@ use devloop_core::catalogue::Entry;
 use devloop_generated::ToolId;
 use serde_json::{Value, json};
 
-use super::{Answer, Ran, Runner, Session};
+use super::work::Ran;
+use super::{Answer, Runner, Session};
 use crate::call::Passed;
 
 /// As much of a block of text stays at least.

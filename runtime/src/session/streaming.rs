@@ -6,7 +6,8 @@
 use devloop_contract::tool::{Kind, Parallelism};
 use devloop_core::execution::turn;
 
-use super::{Session, unforeseen};
+use super::Session;
+use super::outcome::unforeseen;
 use crate::call::{CallOutcome, CallRequest};
 use crate::execution::StreamingExecutor;
 

@@ -82,19 +82,23 @@ impl Search {
     }
 }
 
+/// Between two texts that are searched together. Where a name without a value asks for one, it finds the dot, and not the
+/// name of the next text.
+const BETWEEN: &str = "\n.\n";
+
 /// Adds each text with the name that it stands under, as it is searched by itself, and each name.
 fn gather(seen: &Seen, name: &str, all: &mut String) {
     match seen {
         Seen::Plain(_) | Seen::Nothing => {}
         Seen::Text { text, .. } => {
-            let _ = write!(all, "\n\n{name}: {text}");
+            let _ = write!(all, "{BETWEEN}{name}: {text}");
         }
         Seen::List { items, .. } => items.iter().for_each(|item| gather(item, name, all)),
         Seen::Object { entries, .. } => {
             for (name, value) in entries {
                 // Before a text its name is searched with it.
                 if !matches!(value, Seen::Text { .. }) {
-                    let _ = write!(all, "\n\n{name}");
+                    let _ = write!(all, "{BETWEEN}{name}");
                 }
                 gather(value, name, all);
             }
@@ -335,6 +339,14 @@ mod tests {
                     .prop_map(|entries| Value::Object(entries.into_iter().collect())),
             ]
         })
+    }
+
+    #[test]
+    fn a_name_without_a_value_hides_no_secret_behind_it() {
+        let input = json!({ "passwordpassword": "", "password": "A0A0a0'" });
+        let excerpt = Excerpt::of(input.as_object().unwrap());
+        let kept = excerpt.redacted(Search::of([&excerpt], None));
+        assert!(kept["password"].as_str().unwrap().starts_with("[redacted"), "{kept}");
     }
 
     proptest! {

@@ -1,0 +1,180 @@
+//! What a caller is told of how its call ended.
+//!
+//! Answers for every ending as one [`CallOutcome`], and for telling others of an internal error. Leaves out the call.
+
+use devloop_contract::error::{Access, Ground};
+use devloop_contract::failure::{ErasedRefusal, FailureBody};
+use devloop_contract::{ExpectedFailure, InternalError, ToolError};
+use devloop_core::execution::flow::{Busy, Stage};
+use devloop_core::registry::Definition;
+use devloop_generated::events::LoopEscalated;
+
+use super::sandbox::bound;
+use super::work::{Ran, Stop};
+use super::{Answer, Session};
+use crate::call::CallOutcome;
+use crate::context::publish;
+use crate::execution::Panic;
+use crate::project::Escalation;
+
+impl Session {
+    /// What the caller is told, after others were told what they must know.
+    pub(super) async fn told(&self, tool: &Definition, result: Ran) -> CallOutcome {
+        match self.outcome(tool, result) {
+            Ok(outcome) => outcome,
+            Err(error) => self.escalate(tool, &error).await,
+        }
+    }
+
+    /// What the caller is told; an error when it is internal and others must be told as well.
+    pub(super) fn outcome(&self, tool: &Definition, result: Ran) -> Result<CallOutcome, InternalError> {
+        Ok(match result {
+            Ok(Answer::Json(value)) => CallOutcome::Success(value),
+            Ok(Answer::Passed(answer)) => CallOutcome::Passed(answer),
+            Err(Stop::Asks(ask)) => CallOutcome::NeedsApproval(ask),
+            Err(Stop::Refused(refusal)) => return self.refused(tool, refusal),
+        })
+    }
+
+    /// What the caller is told of a refusal; an error when it is internal and others must be told as well.
+    fn refused(&self, tool: &Definition, refusal: ErasedRefusal) -> Result<CallOutcome, InternalError> {
+        Ok(match refusal {
+            ErasedRefusal::Expected(body) => CallOutcome::Expected(*body),
+            ErasedRefusal::Common(failure) if tool.common_failures.iter().any(|code| *code == failure.code()) => {
+                CallOutcome::Expected(FailureBody::new(&failure, None))
+            }
+            ErasedRefusal::Common(failure) => {
+                let (code, details) = (failure.code(), failure.details().unwrap_or_default());
+                let message = format!(
+                    "`{code}` is not among the common_failures of {}: {details}",
+                    tool.source
+                );
+                return Err(InternalError::bare(message));
+            }
+            ErasedRefusal::Tool(ToolError::Validation(mut error)) => {
+                // What a handler refuses beyond the schema comes without one.
+                if error.example.is_none() {
+                    error.example = tool.examples.first().map(|example| example.input.clone().into_owned());
+                }
+                CallOutcome::Invalid(error)
+            }
+            ErasedRefusal::Tool(error @ ToolError::Sandbox { .. }) => {
+                let message = error.to_string();
+                let ToolError::Sandbox {
+                    cause, ground, access, ..
+                } = error
+                else {
+                    unreachable!("matched above")
+                };
+                // Where something lies in the way, other paths are no help.
+                let may_write = (ground == Ground::Permission && access == Access::Write)
+                    .then(|| format!("{} may write: {}", self.inner.agent.name, self.allowed()));
+                let hint = [cause, may_write].into_iter().flatten().collect::<Vec<_>>().join(". ");
+                CallOutcome::Sandbox {
+                    message,
+                    hint: (!hint.is_empty()).then_some(hint),
+                }
+            }
+            ErasedRefusal::Tool(ToolError::Cancelled) => CallOutcome::Cancelled,
+            ErasedRefusal::Tool(ToolError::Internal(error)) => return Err(error),
+        })
+    }
+
+    /// The patterns that the agent may write in this session, for reading.
+    fn allowed(&self) -> String {
+        let allowed = self.inner.agent.sandbox.write_allow.iter().map(|text| {
+            bound(text, self.inner.agent, &self.inner.identity)
+                .map_or_else(|_| (*text).to_owned(), |pattern| pattern.to_string())
+        });
+        allowed.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Gives an internal error its id, and tells the log, the subscribers and the loop controller.
+    pub(super) async fn escalate(&self, tool: &Definition, error: &InternalError) -> CallOutcome {
+        let escalation = Escalation {
+            agent: self.inner.agent.name.to_owned(),
+            tool: tool.name.clone().into_owned(),
+            call_id: self.inner.identity.call_id.clone(),
+            error_id: format!("err-{}", self.inner.project.ids.next()),
+            chain: error.chain(),
+        };
+        tracing::error!(
+            agent = escalation.agent,
+            tool = &*tool.name,
+            error_id = escalation.error_id,
+            "{}",
+            escalation.chain
+        );
+        let outcome = CallOutcome::Internal {
+            message: error.to_string(),
+            chain: escalation.chain.clone(),
+            error_id: escalation.error_id.clone(),
+            hint: error.hint().to_owned(),
+        };
+        // Telling blocks: it appends to a journal, and what a controller does nobody knows.
+        let session = self.clone();
+        let told = tokio::task::spawn_blocking(move || {
+            let event = LoopEscalated {
+                tool: escalation.tool.clone(),
+                error_id: escalation.error_id.clone(),
+                message: escalation.chain.clone(),
+            };
+            publish(&session.inner.project, &session.inner.identity, &event.into());
+            session.inner.project.controller.escalate(&escalation);
+        });
+        if let Err(error) = told.await {
+            tracing::error!("the loop controller could not be told: {error}");
+        }
+        outcome
+    }
+}
+
+/// The path of calls itself broke off; handlers that do are told otherwise.
+pub(super) fn unforeseen(panic: &Panic) -> CallOutcome {
+    let error_id = format!("err-{}", uuid::Uuid::now_v7());
+    tracing::error!(error_id, "the path of a call: {panic}");
+    CallOutcome::Internal {
+        message: "the call broke off".to_owned(),
+        chain: panic.to_string(),
+        error_id,
+        hint: "This was reported; calling again is unlikely to help.".to_owned(),
+    }
+}
+
+pub(super) fn closed() -> FailureBody {
+    FailureBody {
+        ok: false,
+        code: "session_closed".to_owned(),
+        reason: "this session was closed; nothing was done".to_owned(),
+        hint: Some("Open a new session.".to_owned()),
+        details: None,
+    }
+}
+
+pub(super) fn panicked(tool: &Definition, error: Panic) -> InternalError {
+    InternalError::new(format!("the handler of {} panicked", tool.name), error)
+}
+
+pub(super) fn no_turn(tool: &Definition, busy: Busy) -> FailureBody {
+    let reason = match busy {
+        Busy::TooLate(Stage::Gate) => format!("earlier calls of this session did not end within {:?}", tool.timeout),
+        busy => busy.to_string(),
+    };
+    FailureBody {
+        ok: false,
+        code: "tool_busy".to_owned(),
+        reason: format!("{reason}; nothing was done"),
+        hint: Some("Call again when they have been answered.".to_owned()),
+        details: None,
+    }
+}
+
+pub(super) fn timed_out(tool: &Definition) -> FailureBody {
+    FailureBody {
+        ok: false,
+        code: "tool_timeout".to_owned(),
+        reason: format!("{} took longer than {:?} and was told to stop", tool.name, tool.timeout),
+        hint: Some("Look at what it left before you call again: it may have done part of its work.".to_owned()),
+        details: None,
+    }
+}

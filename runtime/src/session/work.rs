@@ -1,0 +1,193 @@
+//! A call on its way: what is known of it, and what its turn does.
+//!
+//! Answers for building and typing input, for judging before the turn and running in it. Leaves out when the turn comes (the
+//! executor's) and what is told of the end.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use devloop_contract::failure::ErasedRefusal;
+use devloop_contract::{InternalError, Tool, ToolError};
+use devloop_core::catalogue::Entry;
+use devloop_core::execution::retry::{Replay, Transient};
+use devloop_core::registry::{BuildError, Invocation};
+use devloop_generated::{AnyInput, dispatch};
+use serde_json::{Map, Value};
+
+use super::admission::Judged;
+use super::{Answer, Runner, RunnerCall, Session, ToolRunner};
+use crate::call::{Approver, Ask, CallOutcome};
+use crate::context::Context;
+use crate::execution::{Facts, Pending, Try, Verdict, Work};
+
+/// How the way of a call ended.
+pub(super) type Ran = Result<Answer, Stop>;
+
+/// Why a call gave no answer.
+pub(super) enum Stop {
+    /// It was refused, or failed.
+    Refused(ErasedRefusal),
+    /// A person must say yes first, and the caller is to ask.
+    Asks(Box<Ask>),
+}
+
+impl From<ErasedRefusal> for Stop {
+    fn from(refusal: ErasedRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// What became of a call so far.
+pub(super) enum Begun {
+    /// It waits for its turn, or runs.
+    Waits(Arc<Entry<Runner>>, Arc<Track>, Pending<Ran>),
+    /// Its input was refused, or nothing could be made ready for it.
+    Refused(Arc<Entry<Runner>>, ErasedRefusal),
+    /// That was all.
+    Over(CallOutcome),
+}
+
+/// What is known of a call while it is on its way and when it has ended.
+pub(super) struct Track {
+    pub(super) tool_use_id: String,
+    /// How it was judged, once it was.
+    pub(super) judged: OnceLock<Judged>,
+    /// Whether it was let through.
+    pub(super) ran: AtomicBool,
+    /// How often it was tried again.
+    pub(super) retries: AtomicUsize,
+}
+
+/// The work of a call.
+pub(super) struct Call {
+    pub(super) session: Session,
+    pub(super) entry: Arc<Entry<Runner>>,
+    pub(super) track: Arc<Track>,
+    /// Nothing once it was judged.
+    pub(super) invocation: Option<Invocation>,
+    pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) body: Body,
+    pub(super) replay: Replay,
+}
+
+impl Call {
+    /// The input is another than the one that the call was made ready for.
+    fn change(&mut self, invocation: &Invocation) -> Result<(), ErasedRefusal> {
+        match &mut self.body {
+            Body::Handler { context, input } => *input = Some(typed(context.tool(), invocation)?),
+            Body::Service { call, .. } => call.input = invocation.input().clone(),
+        }
+        Ok(())
+    }
+}
+
+pub(super) enum Body {
+    /// The handler of a spec.
+    Handler {
+        context: Context,
+        /// Nothing after the only try.
+        input: Option<AnyInput>,
+    },
+    /// Other code.
+    Service {
+        runner: Arc<dyn ToolRunner>,
+        call: RunnerCall,
+    },
+}
+
+impl Work for Call {
+    type Answer = Ran;
+
+    async fn prepare(&mut self, facts: &mut Facts) -> Result<(), Ran> {
+        let Some(invocation) = self.invocation.take() else {
+            return Ok(());
+        };
+        let judged = self
+            .session
+            .judge(&self.entry, invocation, &self.track.tool_use_id)
+            .await;
+        let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
+        if judged.changed && result.is_ok() {
+            facts.paths = self.session.real_paths(&judged.invocation);
+            result = self.change(&judged.invocation).map_err(Stop::from);
+        }
+        self.track.ran.store(result.is_ok(), Ordering::Release);
+        // It is prepared once.
+        let _ = self.track.judged.set(judged);
+        result.map_err(Err)
+    }
+
+    async fn run(&mut self, _attempt: Try) -> Self::Answer {
+        match &mut self.body {
+            Body::Handler { context, input } => {
+                let input = match self.replay {
+                    Replay::Safe => input.clone(),
+                    Replay::Never => input.take(),
+                };
+                match input {
+                    Some(input) => dispatch(context, input).await.map(Answer::Json).map_err(Stop::from),
+                    None => Err(ErasedRefusal::Tool(
+                        InternalError::bare("a call that may not be repeated was tried twice").into(),
+                    )
+                    .into()),
+                }
+            }
+            Body::Service { runner, call } => {
+                let answer = runner.run(call.clone()).await;
+                answer.map_err(|error| ErasedRefusal::from(error).into())
+            }
+        }
+    }
+
+    fn judge(&self, answer: &Self::Answer) -> Verdict {
+        match answer {
+            Ok(_) => Verdict::Success,
+            Err(Stop::Refused(ErasedRefusal::Tool(ToolError::Internal(error)))) => {
+                Transient::cause_of(error).map_or(Verdict::Failure, Verdict::Transient)
+            }
+            Err(_) => Verdict::Failure,
+        }
+    }
+}
+
+/// The input of a call, built. Nothing else is ever run.
+pub(super) fn build(entry: &Entry<Runner>, arguments: Map<String, Value>) -> Result<Invocation, ErasedRefusal> {
+    let built = entry.compiled().build(arguments);
+    built.map_err(|error: BuildError| ErasedRefusal::Tool(error.into()))
+}
+
+/// The input as its handler takes it. Valid input that has no type is the caller's to mend all the same: the schema lets
+/// some numbers through that no Rust integer holds.
+pub(super) fn typed(tool: &'static Tool, invocation: &Invocation) -> Result<AnyInput, ErasedRefusal> {
+    AnyInput::parse(tool, invocation.input())
+        .map_err(|error| ErasedRefusal::Tool(ToolError::validation("", format!("the input cannot be read: {error}"))))
+}
+
+/// A runner's output as the result of the call, checked against the published schema.
+pub(super) fn finished(entry: &Entry<Runner>, answer: Answer) -> Result<Answer, ErasedRefusal> {
+    let tool = entry.definition();
+    let output = match answer {
+        // A server's answer is its own; who offers a schema for it says nothing that we promised.
+        Answer::Passed(_) => return Ok(answer),
+        Answer::Json(output) => output,
+    };
+    let result = match tool.built_in() {
+        Some(_) => {
+            let mut result = Map::new();
+            result.insert("ok".into(), Value::Bool(true));
+            if let Value::Object(output) = output {
+                result.extend(output);
+            }
+            Value::Object(result)
+        }
+        None => output,
+    };
+    if let Err(mismatch) = entry.compiled().check_output(&result) {
+        let message = format!(
+            "the answer of {} breaks the output schema of {}: {mismatch}",
+            tool.name, tool.source
+        );
+        return Err(ErasedRefusal::Tool(InternalError::bare(message).into()));
+    }
+    Ok(Answer::Json(result))
+}
