@@ -780,6 +780,35 @@ fn the_rules_of_a_projects_settings_are_explained_and_a_grant_outdoes_what_they_
 }
 
 #[test]
+fn a_call_of_an_upstream_servers_tool_is_explained_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (own, other) = (dir.path().join("own"), dir.path().join("other"));
+    for project in [&own, &other] {
+        assert!(devloop(&["init", project.to_str().unwrap()]).status.success());
+    }
+    // This program is a server that is at hand.
+    let servers = dir.path().join("mcp.json");
+    let arguments = ["serve", "--agent", "pm", "--project-dir", other.to_str().unwrap()];
+    let config = json!({ "mcpServers": { "other": { "command": env!("CARGO_BIN_EXE_devloop"), "args": arguments } } });
+    fs::write(&servers, config.to_string()).unwrap();
+    let ask = |more: &[&str]| {
+        let args = ["other__write_todolist", "--input", r#"{"items":[]}"#, "--mcp-config"];
+        explain(&own, &[&args[..], &[servers.to_str().unwrap()], more].concat())
+    };
+    let asked = ask(&[]);
+    assert_eq!(asked.status.code(), Some(1), "{asked:?}");
+    let said = String::from_utf8(asked.stdout).unwrap();
+    assert!(
+        said.contains("no rule speaks of it") && said.contains("--allow 'other__write_todolist'"),
+        "{said}"
+    );
+    assert_eq!(ask(&["--allow", "other__*"]).status.code(), Some(0));
+    assert_eq!(ask(&["--deny", "mcp__other__*"]).status.code(), Some(2));
+    // Nothing was called.
+    assert!(!other.join("agent-state/pm-todo.json").exists());
+}
+
+#[test]
 fn what_cannot_be_explained_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let unknown = explain(dir.path(), &["write_todolst"]);

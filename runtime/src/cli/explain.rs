@@ -2,6 +2,7 @@
 //!
 //! Answers for printing an [`Explanation`]. Leaves out deciding: the session says what it would say of a call.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -9,11 +10,15 @@ use devloop_core::permission::{List, Verdict};
 use serde_json::json;
 
 use super::call::{Unprepared, arguments, read_input, report};
+use super::log::{Delivery, Log};
 use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN};
-use super::target::Target;
+use super::target::{Target, options_for, servers};
 use super::{Exit, target};
 use crate::call::CallOutcome;
-use crate::session::Explanation;
+use crate::session::{Explanation, Session};
+
+/// How long upstream servers have to tell their tools.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `devloop explain`.
 #[derive(Debug, clap::Args)]
@@ -31,6 +36,10 @@ pub(super) struct Args {
     /// The input: JSON, `@FILE`, or `-` for standard input. Default: the first example of the tool.
     #[arg(long, value_name = "JSON|@FILE|-")]
     input: Option<String>,
+    /// Upstream servers, to explain calls of their tools: a file with `mcpServers`. They are started and asked for their
+    /// tools.
+    #[arg(long, value_name = "FILE")]
+    mcp_config: Option<PathBuf>,
     /// How to print it.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -45,39 +54,9 @@ enum Format {
 }
 
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
-    let tool = match target::tool(&args.tool) {
-        Ok(tool) => tool,
-        Err(message) => {
-            printer.error(message);
-            return Exit::Usage;
-        }
-    };
-    let session = match args.target.session() {
-        Ok(session) => session,
-        Err(message) => {
-            printer.error(message);
-            return Exit::Usage;
-        }
-    };
-    let example = tool.examples.first().map_or("{}", |example| example.input);
-    let input = read_input(args.input.as_deref().unwrap_or(example)).and_then(|text| arguments(&text));
-    let input = match input {
-        Ok(input) => input,
-        Err(Unprepared::Input(message)) => {
-            let invalid = devloop_contract::ValidationError::one("", message);
-            return report(&CallOutcome::Invalid(invalid), printer);
-        }
-        Err(Unprepared::Usage(message)) => {
-            printer.error(message);
-            return Exit::Usage;
-        }
-        Err(Unprepared::System(message)) => {
-            printer.error(message);
-            return Exit::System;
-        }
-    };
-    match session.explain(&args.tool, input) {
-        Ok(explanation) => {
+    let _log = Log::start(Delivery::Direct);
+    match explain(args) {
+        Ok(Ok(explanation)) => {
             match args.format {
                 Format::Text => print(&explanation, printer),
                 Format::Json => printer.pretty(&json!(explanation)),
@@ -88,8 +67,51 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
                 Verdict::Deny => Exit::Refused,
             }
         }
-        Err(outcome) => report(&outcome, printer),
+        Ok(Err(outcome)) => report(&outcome, printer),
+        Err(Unprepared::Input(message)) => {
+            let invalid = devloop_contract::ValidationError::one("", message);
+            report(&CallOutcome::Invalid(invalid), printer)
+        }
+        Err(Unprepared::Usage(message)) => {
+            printer.error(message);
+            Exit::Usage
+        }
+        Err(Unprepared::System(message)) => {
+            printer.error(message);
+            Exit::System
+        }
     }
+}
+
+fn explain(args: &Args) -> Result<Result<Explanation, Box<CallOutcome>>, Unprepared> {
+    let Some(file) = &args.mcp_config else {
+        target::tool(&args.tool).map_err(Unprepared::Usage)?;
+        return ask(&args.target.session().map_err(Unprepared::Usage)?, args);
+    };
+    let config = servers(file).map_err(Unprepared::Usage)?;
+    let session = args.target.session().map_err(Unprepared::Usage)?;
+    let broken = |error: &dyn std::fmt::Display| Unprepared::System(format!("cannot connect the servers: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| broken(&error))?.block_on(async {
+        let connected = session.connect(config, &options_for(&session));
+        connected.map_err(|error| broken(&error))?;
+        let Some(upstreams) = session.upstreams() else {
+            return ask(&session, args);
+        };
+        upstreams.settled(PATIENCE).await;
+        let explained = ask(&session, args);
+        upstreams.close().await;
+        explained
+    })
+}
+
+/// Asks the session, with the input that was given or else the first example.
+fn ask(session: &Session, args: &Args) -> Result<Result<Explanation, Box<CallOutcome>>, Unprepared> {
+    let entry = session.catalogue().get(&args.tool);
+    let example = entry.as_ref().and_then(|entry| entry.definition().examples.first());
+    let example = example.map_or("{}", |example| &*example.input);
+    let input = arguments(&read_input(args.input.as_deref().unwrap_or(example))?)?;
+    Ok(session.explain(&args.tool, input))
 }
 
 fn print(explanation: &Explanation, printer: &mut Printer) {

@@ -1,17 +1,17 @@
 //! `devloop serve`: an MCP server on standard input and output for one agent.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::Exit;
 use super::log::{Delivery, Log};
 use super::output::Printer;
 use super::target::Target;
+use super::{Exit, target};
 use crate::mcp;
 use crate::session::Session;
-use crate::upstream::{McpConfig, Options};
+use crate::upstream::McpConfig;
 
 /// How many calls may be at their files at once; more wait for a thread.
 const BLOCKING_THREADS: usize = 32;
@@ -39,7 +39,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     let log = Log::start(Delivery::Queued);
-    let servers = args.mcp_config.as_deref().map(read_servers).transpose();
+    let servers = args.mcp_config.as_deref().map(target::servers).transpose();
     let session = match servers.and_then(|servers| Ok((args.target.session()?, servers))) {
         Ok(session) => session,
         Err(message) => {
@@ -61,14 +61,6 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     exit
 }
 
-fn read_servers(file: &Path) -> Result<McpConfig, String> {
-    let config = McpConfig::read(file).map_err(|error| error.to_string())?;
-    for warning in &config.warnings {
-        tracing::warn!("{}: {warning}", file.display());
-    }
-    Ok(config)
-}
-
 fn serve(session: &Session, servers: Option<McpConfig>) -> Result<(), String> {
     // One thread serves: answers come fastest so, and file work has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -83,11 +75,7 @@ fn serve(session: &Session, servers: Option<McpConfig>) -> Result<(), String> {
     };
     let reason = runtime.block_on(async {
         if let Some(servers) = servers {
-            let how = Options {
-                directory: Some(session.project().path().to_owned()),
-                ..Options::default()
-            };
-            let connected = session.connect(servers, &how);
+            let connected = session.connect(servers, &target::options_for(session));
             connected.map_err(|error| error.to_string())?;
         }
         let reason = Box::pin(mcp::serve(session.clone(), options)).await;

@@ -17,6 +17,7 @@ use devloop_generated::{self as generated, AgentId};
 use crate::identity::{Given, SESSION_VARIABLE, identify};
 use crate::project::{OpenError, Project};
 use crate::session::Session;
+use crate::upstream::{McpConfig, Options};
 
 /// The agent and project that a command works for.
 #[derive(Debug, clap::Args)]
@@ -162,6 +163,23 @@ pub(super) fn existing_project(dir: &Path) -> Result<Project, String> {
     let project = open(dir)?;
     is_initialised(&project.dir).map_err(|error| error.to_string())?;
     Ok(project)
+}
+
+/// The upstream servers of a file, with warnings to the log.
+pub(super) fn servers(file: &Path) -> Result<McpConfig, String> {
+    let config = McpConfig::read(file).map_err(|error| error.to_string())?;
+    for warning in &config.warnings {
+        tracing::warn!("{}: {warning}", file.display());
+    }
+    Ok(config)
+}
+
+/// How upstream servers of a session are treated: programs start in its project.
+pub(super) fn options_for(session: &Session) -> Options {
+    Options {
+        directory: Some(session.project().path().to_owned()),
+        ..Options::default()
+    }
 }
 
 /// The agent with a short name or an id.

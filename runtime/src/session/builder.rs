@@ -119,7 +119,10 @@ impl SessionBuilder {
             approver,
         } = self;
         let mut policy = project.config.policy();
-        policy.grant(agent.id, granted_names(agent));
+        policy.grant(agent.id, agent.tools.iter().copied());
+        for tool in tools_of(agent).iter().filter(|tool| tool.is_of_catalog()) {
+            policy.add(List::Allow, Rule::tool(tool.name), Origin::new(Source::BuiltIn, ""));
+        }
         for (list, rule, origin) in rules {
             policy.add(list, rule, origin);
         }
@@ -217,11 +220,6 @@ impl From<RegisterError> for SessionError {
 /// A catalogue without tools, whose tools judge paths as those of specs do: where a host registers its own.
 pub fn empty_catalogue() -> Catalogue<Runner> {
     Catalogue::new(path_rule)
-}
-
-/// The tools that run without being asked for: those of the template, and the registry's own.
-fn granted_names(agent: &'static Agent) -> impl Iterator<Item = &'static str> {
-    tools_of(agent).into_iter().map(|tool| tool.name)
 }
 
 fn path_rule(text: &str) -> Result<(), String> {
