@@ -466,6 +466,13 @@ mod tests {
         let both = load(hook, Some(&format!("{lets}{}", hook.replace("guard", "mine")))).unwrap();
         let commands: Vec<_> = both.hooks.iter().map(|hook| hook.command[0].as_str()).collect();
         assert_eq!(commands, ["mine", "guard"]);
+        // Without `calls` they hear of every call.
+        let tool = devloop_core::registry::ToolBuilder::new("echo")
+            .summary("Says it again.")
+            .build()
+            .unwrap();
+        let call = devloop_core::permission::Call::new(&tool, &serde_json::Value::Null, &[]);
+        assert!(both.hooks.iter().all(|hook| hook.calls.tightens(&call)));
         let error = load(&format!("{lets}{hook}"), None).unwrap_err();
         assert!(
             error.contains("line 2, column 17: permissions.project_hooks is for your own settings"),

@@ -103,7 +103,10 @@ impl<'c> Servers<'c> {
 
     fn names(&self) -> Vec<String> {
         let statuses = self.all.map(|upstreams| upstreams.statuses()).unwrap_or_default();
-        statuses.into_iter().map(|status| status.server).collect()
+        let names = statuses.into_iter().map(|status| status.server);
+        names
+            .filter(|server| !self.context.session().denies_server(server))
+            .collect()
     }
 }
 

@@ -358,6 +358,179 @@ impl Hook for Panics {
     }
 }
 
+/// Hears inputs, and objects to one.
+#[derive(Debug)]
+struct Guard {
+    against: Value,
+    heard: Mutex<Vec<Value>>,
+}
+
+impl Hook for Guard {
+    fn name(&self) -> Cow<'static, str> {
+        "guard".into()
+    }
+
+    fn before<'a>(&'a self, call: HookCall<'a>) -> Boxed<'a, Before> {
+        self.heard.lock().unwrap().push(call.input["text"].clone());
+        let objects = call.input["text"] == self.against;
+        Box::pin(async move {
+            if objects {
+                Before::Deny("not this".to_owned())
+            } else {
+                Before::Pass
+            }
+        })
+    }
+}
+
+#[test]
+fn a_later_hook_slips_no_input_past_an_earlier_one() {
+    let fixture = Fixture::new();
+    let guard = Arc::new(Guard {
+        against: json!("evil"),
+        heard: Mutex::default(),
+    });
+    let change = Says::before("change", Before::Change(object(json!({ "text": "evil" }))));
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder
+            .rule(List::Allow, rule("echo"), "test")
+            .hook(guard.clone())
+            .hook(change)
+    });
+    let outcome = fixture.echo(&session, "good");
+    assert!(
+        reason(&outcome).contains("the hook `guard` says so: not this"),
+        "{outcome:?}"
+    );
+    assert_eq!(*guard.heard.lock().unwrap(), [json!("good"), json!("evil")]);
+    assert_eq!(fixture.ran(), 0);
+}
+
+/// Takes its time.
+#[derive(Debug)]
+struct Slow;
+impl Approver for Slow {
+    fn approve(&self, _ask: Ask) -> Boxed<'_, Approval> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            Approval::Once
+        })
+    }
+}
+
+/// Breaks off after a call.
+#[derive(Debug)]
+struct PanicsAfter;
+impl Hook for PanicsAfter {
+    fn name(&self) -> Cow<'static, str> {
+        "panics".into()
+    }
+    fn after<'a>(&'a self, _call: HookCall<'a>, _outcome: &'a CallOutcome) -> Boxed<'a, After> {
+        panic!("no idea")
+    }
+}
+
+/// Says the other of two texts each time.
+#[derive(Debug)]
+struct Flips;
+
+impl Hook for Flips {
+    fn name(&self) -> Cow<'static, str> {
+        "flips".into()
+    }
+
+    fn before<'a>(&'a self, call: HookCall<'a>) -> Boxed<'a, Before> {
+        let other = if call.input["text"] == "a" { "b" } else { "a" };
+        Box::pin(async move { Before::Change(object(json!({ "text": other }))) })
+    }
+}
+
+#[test]
+fn hooks_that_never_agree_on_an_input_deny() {
+    let fixture = Fixture::new();
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder.rule(List::Allow, rule("echo"), "test").hook(Arc::new(Flips))
+    });
+    let outcome = fixture.echo(&session, "x");
+    assert!(reason(&outcome).contains("again and again"), "{outcome:?}");
+    assert_eq!(fixture.ran(), 0);
+}
+
+#[test]
+fn a_denied_server_is_not_reached_through_the_registrys_own_tools() {
+    let fixture = Fixture::new();
+    for denied in ["mcp__docs", "mcp__docs__*", "docs__*"] {
+        let session = fixture.session(Kind::ReadOnly, |builder| builder.rule(List::Deny, rule(denied), "test"));
+        let read = |server: &str| {
+            let input = json!({ "server": server, "uri": "docs://pages/1" });
+            let outcome = fixture.call(&session, "mcp_resources_read", input);
+            code(&outcome).to_owned()
+        };
+        assert_eq!(read("docs"), "permission_denied", "{denied}");
+        assert_eq!(read("other"), "unknown_server", "{denied}");
+    }
+    // What it is asked for is looked at like a path.
+    let session = fixture.session(Kind::ReadOnly, |builder| builder.mode(Mode::Bypass));
+    let input = json!({ "server": "files", "uri": "file:///root/.ssh/id_rsa" });
+    let outcome = fixture.call(&session, "mcp_resources_read", input);
+    assert_eq!(code(&outcome), "permission_denied", "{outcome:?}");
+}
+
+#[test]
+fn a_rule_holds_a_tool_back_by_the_name_under_which_clients_have_this_server() {
+    let config = devloop_runtime::config::Config {
+        server_name: "shop".to_owned(),
+        ..devloop_runtime::config::Config::default()
+    };
+    let project = TestProject::with(config, |project| project);
+    let session = builder(&project)
+        .rule(List::Deny, rule("mcp__shop__write_todolist"), "test")
+        .build()
+        .unwrap();
+    let explained = session
+        .explain("write_todolist", object(json!({ "items": [] })))
+        .unwrap();
+    assert_eq!(explained.decision.verdict, Verdict::Deny);
+}
+
+#[test]
+fn calls_behind_one_that_a_person_is_asked_about_wait_for_it() {
+    let fixture = Fixture::new();
+    let catalogue = empty_catalogue();
+    let (tool, runner) = echo(Kind::Execute, &fixture.calls);
+    // The longest that a call may take is not the longest that it waits.
+    let tool = tool.timeout(Duration::from_millis(50)).build().unwrap();
+    catalogue.register(tool, runner).unwrap();
+    let session = builder(&fixture.project)
+        .tools(&catalogue)
+        .approver(Arc::new(Slow))
+        .rule(List::Allow, rule("echo(second)"), "test")
+        .build()
+        .unwrap();
+    let call = |text: &str| {
+        let request = CallRequest::new("echo", object(json!({ "text": text })), format!("test:{text}"));
+        session.submit(request)
+    };
+    let (first, second) = fixture
+        .runtime
+        .block_on(async { tokio::join!(call("first"), call("second")) });
+    assert!(matches!(first, CallOutcome::Success(_)), "{first:?}");
+    assert!(matches!(second, CallOutcome::Success(_)), "{second:?}");
+}
+
+#[test]
+fn a_hook_that_panics_after_the_call_withholds_its_answer() {
+    let fixture = Fixture::new();
+    let session = fixture.session(Kind::ReadOnly, |builder| {
+        builder
+            .rule(List::Allow, rule("echo"), "test")
+            .hook(Arc::new(PanicsAfter))
+    });
+    let outcome = fixture.echo(&session, "hello");
+    assert_eq!(code(&outcome), "answer_withheld");
+    assert!(reason(&outcome).contains("no idea"), "{outcome:?}");
+}
+
 #[test]
 fn a_hook_that_gives_bad_input_or_panics_denies() {
     let fixture = Fixture::new();

@@ -2,6 +2,8 @@
 //!
 //! Answers for the form of rules and hooks. What a rule means is decided where calls are judged, which reads it once more.
 
+use devloop_contract::agent::is_rule;
+
 use crate::pointer::child;
 use crate::report::Report;
 use crate::resolve::timeout_ms;
@@ -47,15 +49,4 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
             }
         }
     }
-}
-
-/// `Tool` or `Tool(content)`.
-fn is_rule(text: &str) -> bool {
-    let text = text.trim();
-    let (name, content) = text
-        .split_once('(')
-        .map_or((text, None), |(name, rest)| (name, Some(rest)));
-    let is_named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*');
-    let closes = |content: &str| content.len() > 1 && content.ends_with(')');
-    !name.is_empty() && name.chars().all(is_named) && content.is_none_or(closes)
 }

@@ -100,7 +100,7 @@ pub struct AgentSandbox {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// The permission mode, unless the settings say a stricter one.
+    /// The loosest permission mode that the agent may run in, whatever settings and flags say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PolicyMode>,
     /// Rules `Tool` or `Tool(content)` of calls that run without being asked for.

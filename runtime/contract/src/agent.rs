@@ -96,6 +96,38 @@ pub struct Policy {
     pub hooks: &'static [Hook],
 }
 
+/// Whether a text is a rule that specs may have: a name of letters, digits, `_`, `-` and `*`, and perhaps what the call is
+/// about in brackets, which come in pairs. Every such text is a rule where calls are judged.
+pub fn is_rule(text: &str) -> bool {
+    const LONGEST: usize = 1_000;
+    let (name, content) = text
+        .split_once('(')
+        .map_or((text, None), |(name, rest)| (name, Some(rest)));
+    let is_named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*');
+    if text.len() > LONGEST || name.is_empty() || !name.chars().all(is_named) || text.chars().any(char::is_control) {
+        return false;
+    }
+    let Some(content) = content else { return true };
+    let Some(content) = content.strip_suffix(')') else {
+        return false;
+    };
+    if content.is_empty() {
+        return false;
+    }
+    let (mut open, mut escaped) = (0_u32, false);
+    for c in content.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '(' => open += 1,
+            ')' if open == 0 => return false,
+            ')' => open -= 1,
+            _ => {}
+        }
+    }
+    open == 0 && !escaped
+}
+
 /// A program that hears of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook {

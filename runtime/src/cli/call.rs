@@ -227,7 +227,10 @@ fn one(line: &[u8], default: Option<&str>) -> Result<One, String> {
     let mut object = match arguments(line) {
         Ok(object) => object,
         Err(Unprepared::Input(message) | Unprepared::Usage(message) | Unprepared::System(message)) => {
-            return Err(message.replace("the input", "the line"));
+            // The parser counts lines of what it was given, which is one line here.
+            return Err(message
+                .replace("the input", "the line")
+                .replace(" at line 1 column ", " at column "));
         }
     };
     let tool = match object.remove("tool") {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_contract::glob::Pattern;
+use devloop_core::permission::{List, Rule};
+use devloop_core::registry::Definition;
 use devloop_core::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
 use devloop_core::store::{Store, StoreError, SystemClock};
 use rustix::io::Errno;
@@ -73,12 +75,19 @@ fn examine(path: &Path) -> Vec<Finding> {
         }
     };
     let user = Config::user_file(|name| std::env::var_os(name));
-    found(
-        "settings",
-        Config::load(&dir, user.as_deref())
-            .map(|config| format!("server `{}`, lock wait {:?}", config.server_name, config.lock_wait))
-            .map_err(|error| error.to_string()),
-    );
+    match Config::load(&dir, user.as_deref()) {
+        Ok(config) => {
+            found(
+                "settings",
+                Ok(format!(
+                    "server `{}`, lock wait {:?}",
+                    config.server_name, config.lock_wait
+                )),
+            );
+            found("permission", Ok(permission(&config)));
+        }
+        Err(error) => found("settings", Err(error.to_string())),
+    }
     let initialised = is_initialised(&dir).map_err(|error| match error {
         Uninitialised::Unseen(error) => told(&error),
         told => told.to_string(),
@@ -92,6 +101,36 @@ fn examine(path: &Path) -> Vec<Finding> {
         found("locks", lock_and_remove(&dir));
     }
     findings
+}
+
+/// What the settings say about permission, and what of it does not count or means nothing here.
+fn permission(config: &Config) -> String {
+    let policy = config.policy();
+    let rules: usize = [List::Allow, List::Ask, List::Deny]
+        .map(|list| policy.rules(list).len())
+        .iter()
+        .sum();
+    let hooks = config.hooks.iter().len();
+    let mut said = format!(
+        "mode `{}`, {}, {}",
+        policy.mode(),
+        counted(rules, "rule"),
+        counted(hooks, "hook")
+    );
+    for note in config.permissions.notes() {
+        said.push_str("; ");
+        said.push_str(note);
+    }
+    let tools: Vec<Definition> = devloop_generated::all_tools().map(Definition::from).collect();
+    // Which tools upstream servers have, nobody knows here.
+    let is_ours = |rule: &Rule| !rule.text().contains("__");
+    let idle = policy.idle(&tools).filter(|(_, rule, _)| is_ours(rule));
+    let idle: Vec<String> = idle.map(|(_, rule, origin)| format!("`{rule}` of {origin}")).collect();
+    if !idle.is_empty() {
+        said.push_str("; no tool of devloop is meant by ");
+        said.push_str(&idle.join(", "));
+    }
+    said
 }
 
 /// Writes a file as the store does, with every sync, and removes it.

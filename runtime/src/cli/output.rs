@@ -3,6 +3,7 @@
 //! Answers for standard output and error with colour only where it is wanted (`NO_COLOR`, no terminal), and for a reader
 //! that went away (`devloop tools | head`) being no error. Leaves out what is printed.
 
+pub(super) use devloop_core::text::{harmless, is_harmful};
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
@@ -110,22 +111,6 @@ impl Printer {
     }
 }
 
-/// Text of others for a terminal: what it would obey, or what would let it show something else than what stands there,
-/// is written out.
-pub(super) fn harmless(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push_str("\\n"),
-            '\r' => shown.push_str("\\r"),
-            '\t' => shown.push_str("\\t"),
-            c if is_harmful(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
-        }
-    }
-    shown
-}
-
 /// JSON on one line, in which such characters are escaped: it is the same JSON.
 pub(super) fn json_line(value: &serde_json::Map<String, serde_json::Value>) -> String {
     let json = serde_json::to_string(value).expect("fields of JSON are JSON");
@@ -145,12 +130,6 @@ pub(super) fn json_line(value: &serde_json::Map<String, serde_json::Value>) -> S
         }
     }
     shown
-}
-
-/// Control characters, and those that change the direction or the place of others.
-fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// `1 tool`, `2 tools`.

@@ -89,7 +89,7 @@ impl Section {
             });
         }
         let calls = match self.calls {
-            None => Rule::tool("*"),
+            None => Rule::every(),
             Some(given) => Rule::parse(given.get_ref()).map_err(|error| Wrong {
                 at: given.span().start,
                 message: format!("hooks.calls: {error}"),

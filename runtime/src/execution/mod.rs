@@ -61,7 +61,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::desk::Desk;
 pub use self::streaming::StreamingExecutor;
-use self::work::{Done, caught};
+use self::work::Done;
+pub(crate) use self::work::caught;
 pub use self::work::{Ended, Facts, FromFn, Late, Panic, Place, Report, Running, Try, Verdict, Work, work};
 
 /// How long a call that ran out of time may take to stop before its answer no longer waits for it.
@@ -276,6 +277,11 @@ impl Executor {
     pub fn totals(&self) -> (u64, u64) {
         let history = self.history();
         (history.calls(), history.failures())
+    }
+
+    /// The longest that a call waits for its turn when nothing else is said of it.
+    pub fn longest_wait(&self) -> Duration {
+        self.inner.wait
     }
 
     /// How many calls there are now, and how many of them run.

@@ -273,7 +273,7 @@ impl fmt::Display for Panic {
 impl Error for Panic {}
 
 /// Polls a future, and turns a panic into an error.
-pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
+pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
     let mut future = pin!(future);
     poll_fn(
         |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {

@@ -350,9 +350,13 @@ impl Hook for CommandHook {
         self.command.join(" ").into()
     }
 
+    fn hears(&self, call: HookCall<'_>) -> bool {
+        self.event == Event::Before && self.means(call)
+    }
+
     fn before<'a>(&'a self, call: HookCall<'a>) -> Boxed<'a, Before> {
         Box::pin(async move {
-            if self.event != Event::Before || !self.means(call) {
+            if !self.hears(call) {
                 return Before::Pass;
             }
             match self.said(call, None).await.and_then(|said| said.output()) {

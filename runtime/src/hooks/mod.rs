@@ -63,6 +63,12 @@ pub trait Hook: fmt::Debug + Send + Sync {
     /// Its name, for people who wonder why.
     fn name(&self) -> Cow<'static, str>;
 
+    /// Whether it would be heard before this call; for people who ask what would become of it.
+    fn hears(&self, call: HookCall<'_>) -> bool {
+        let _ = call;
+        true
+    }
+
     /// Before the call, which waits for the answer.
     fn before<'a>(&'a self, call: HookCall<'a>) -> Boxed<'a, Before> {
         let _ = call;

@@ -6,17 +6,24 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use devloop_contract::ExpectedFailure;
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
+use devloop_contract::{ExpectedFailure, Tool};
 use devloop_core::catalogue::Entry;
 use devloop_core::permission::{Call, Decision, Rule, Verdict};
-use devloop_core::registry::Invocation;
-use serde_json::json;
+use devloop_core::registry::{Definition, Invocation};
+use devloop_generated::ToolId;
+use serde_json::{Value, json};
 
 use super::work::{Stop, build};
 use super::{Runner, Session};
 use crate::call::{Approval, Approver, Ask};
 use crate::hooks::{Before, HookCall};
+
+/// The name under which clients usually have this server; rules know it without being told.
+const SERVED_AS: &str = "devloop";
+
+/// How often hooks may change the input of one call.
+const MOST_CHANGES: usize = 4;
 
 /// Where a call stands that is judged.
 pub(super) struct Judged {
@@ -24,6 +31,16 @@ pub(super) struct Judged {
     pub(super) decision: Decision,
     /// Whether a hook gave other input than the caller.
     pub(super) changed: bool,
+}
+
+impl Judged {
+    pub(super) fn new(invocation: Invocation, decision: Decision) -> Self {
+        Self {
+            invocation,
+            decision,
+            changed: false,
+        }
+    }
 }
 
 /// What a hook said against a call. It holds whatever input comes after.
@@ -36,24 +53,52 @@ struct Objection {
 impl Session {
     /// What rules, mode and memory say of a call.
     pub(super) fn decide(&self, invocation: &Invocation) -> Decision {
-        let call = Call::of(invocation);
-        let policy = self.policy();
-        policy.decide(&call, &self.memory())
+        self.decide_on(&self.as_asked_for(invocation.definition(), invocation.input(), invocation.affected_paths()))
     }
 
-    /// Judges a call: permission, then the hooks one after the other; input that a hook changed is built anew and judged
-    /// again. Input of a hook that is not valid denies. Asks nobody.
-    pub(super) async fn judge(&self, entry: &Entry<Runner>, invocation: Invocation, tool_use_id: &str) -> Judged {
-        let mut judged = Judged {
-            decision: self.decide(&invocation),
-            invocation,
-            changed: false,
+    fn decide_on(&self, call: &Call) -> Decision {
+        let policy = self.policy();
+        policy.decide(call, &self.memory())
+    }
+
+    /// The call as rules know it.
+    pub(super) fn as_asked_for(&self, tool: &Definition, input: &Value, affected: &[String]) -> Call {
+        let mut call = Call::new(tool, input, affected);
+        let name = &self.inner.project.config.server_name;
+        if name != SERVED_AS {
+            call = call.served_by(name);
+        }
+        // The registry's own tools that go on to a server name it in their input.
+        let text = |field: &str| input.get(field).and_then(Value::as_str);
+        if tool.built_in().is_some_and(Tool::is_of_catalog)
+            && let Some(server) = text("server")
+        {
+            call = call.goes_to(server, text("uri"));
+        }
+        call
+    }
+
+    /// Whether a rule denies all of an upstream server, so that it is not even asked what it has.
+    pub(crate) fn denies_server(&self, server: &str) -> bool {
+        let Some(entry) = self.inner.catalogue.get(ToolId::McpResourcesList.name()) else {
+            return false;
         };
+        let call = self.as_asked_for(entry.definition(), &json!({ "server": server }), &[]);
+        self.decide_on(&call).verdict == Verdict::Deny
+    }
+
+    /// Judges a call: permission, then the hooks one after the other; input that a hook changed is built anew, judged again
+    /// and heard by all hooks again. Input of a hook that is not valid denies. Asks nobody.
+    pub(super) async fn judge(&self, entry: &Entry<Runner>, invocation: Invocation, tool_use_id: &str) -> Judged {
+        let decision = self.decide(&invocation);
+        let mut judged = Judged::new(invocation, decision);
         let mut objections: Vec<Objection> = Vec::new();
-        for hook in self.hooks() {
+        let (mut changes, mut next) = (0, 0);
+        while let Some(hook) = self.hooks().get(next) {
             if judged.decision.verdict == Verdict::Deny {
                 break;
             }
+            next += 1;
             let said = hook.before(self.hook_call(&judged, tool_use_id)).await;
             let object = |verdict, why| Objection {
                 verdict,
@@ -64,18 +109,26 @@ impl Session {
                 Before::Pass => continue,
                 Before::Ask(why) => objections.push(object(Verdict::Ask, why)),
                 Before::Deny(why) => objections.push(object(Verdict::Deny, why)),
-                Before::Change(arguments) => {
-                    judged.invocation = match build(entry, arguments) {
-                        Ok(invocation) => invocation,
-                        Err(refusal) => {
-                            let why = format!("the input that it gives is refused: {}", told(&refusal));
-                            judged.decision = judged.decision.tightened(Verdict::Deny, hook.name(), &why);
-                            return judged;
+                Before::Change(arguments) => match build(entry, arguments) {
+                    Ok(invocation) if invocation.input() == judged.invocation.input() => continue,
+                    Ok(invocation) => {
+                        changes += 1;
+                        if changes > MOST_CHANGES {
+                            let why = "the hooks change each other's input again and again".to_owned();
+                            objections.push(object(Verdict::Deny, why));
+                        } else {
+                            judged.decision = self.decide(&invocation);
+                            judged.invocation = invocation;
+                            judged.changed = true;
+                            // All of them hear what would run, those too that were heard before.
+                            next = 0;
                         }
-                    };
-                    judged.changed = true;
-                    judged.decision = self.decide(&judged.invocation);
-                }
+                    }
+                    Err(refusal) => {
+                        let why = format!("the input that it gives is refused: {}", told(&refusal));
+                        objections.push(object(Verdict::Deny, why));
+                    }
+                },
             }
             for objection in &objections {
                 let (verdict, hook) = (objection.verdict, objection.hook.clone());

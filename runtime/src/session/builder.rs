@@ -126,10 +126,10 @@ impl SessionBuilder {
         for (list, rule, origin) in rules {
             policy.add(list, rule, origin);
         }
-        hooks.extend(template(agent, &mut policy)?);
         if let Some(mode) = mode {
             policy.set_mode(mode);
         }
+        hooks.extend(template(agent, &mut policy)?);
         let commands = project.config.hooks.iter();
         hooks.extend(commands.map(|hook| Arc::new(hook.clone()) as Arc<dyn Hook>));
         let granted = tools_of(agent);

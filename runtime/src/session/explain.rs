@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Session;
+use super::admission::Judged;
 use super::sandbox::{bound, sandbox_for};
 use super::work::{Stop, build};
 use crate::call::CallOutcome;
@@ -96,11 +97,19 @@ impl Session {
             let paths = self.real_paths(&invocation).into_iter();
             paths.map(|path| path.display().to_string()).collect()
         };
+        let decision = self.decide(&invocation);
+        let judged = Judged::new(invocation, decision);
+        let call = self.hook_call(&judged, "");
+        let heard = self.hooks().iter().filter(|hook| hook.hears(call));
+        let heard = heard.map(|hook| hook.name().into_owned()).collect();
+        let Judged {
+            invocation, decision, ..
+        } = judged;
         Ok(Explanation {
+            decision,
             tool: definition.name.to_string(),
             owner: definition.who(),
-            decision: self.decide(&invocation),
-            hooks: self.hooks().iter().map(|hook| hook.name().into_owned()).collect(),
+            hooks: heard,
             sandbox: self.touches(&invocation),
             turn: Turn {
                 kind: definition.kind.as_str(),

@@ -38,7 +38,7 @@ use tokio::sync::OnceCell;
 
 use crate::call::{Approver, CallOutcome, CallRequest, Changes, Listing, ToolService};
 use crate::context::{Context, MayBlock, Parts};
-use crate::execution::{Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor};
+use crate::execution::{Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor, caught, real_path};
 use crate::hooks::{After, Hook};
 use crate::identity::Identity;
 use crate::project::Project;
@@ -259,6 +259,9 @@ impl Session {
         }
         let snapshot = self.inner.catalogue.snapshot();
         let Some(entry) = snapshot.get(&request.tool) else {
+            if let Some(down) = self.server_not_there(&request.tool) {
+                return Begun::Over(CallOutcome::Expected(down));
+            }
             let nearest = snapshot.nearest(&request.tool);
             return Begun::Over(CallOutcome::UnknownTool {
                 name: request.tool,
@@ -286,7 +289,7 @@ impl Session {
         track.retries.store(report.retries, Ordering::Release);
         let output = match report.ended {
             Ended::Cancelled => return None,
-            Ended::Refused(busy) => return Some(expected(no_turn(tool, busy))),
+            Ended::Refused(busy) => return Some(expected(no_turn(busy))),
             // A result that came after all is better than none.
             Ended::Answered(result) | Ended::TimedOut(Late::Answered(result @ Ok(_))) => result,
             Ended::TimedOut(late) => {
@@ -321,7 +324,9 @@ impl Session {
         }
         for hook in self.hooks() {
             let call = self.hook_call(judged, &track.tool_use_id);
-            if let After::Withhold(why) = hook.after(call, &outcome).await {
+            // A panic of a host's hook must not cost the answer its being told.
+            let said = caught(async { hook.after(call, &outcome).await }).await;
+            if let After::Withhold(why) = said.unwrap_or_else(|panic| After::Withhold(panic.to_string())) {
                 outcome = CallOutcome::Expected(FailureBody {
                     ok: false,
                     code: "answer_withheld".to_owned(),
@@ -349,6 +354,7 @@ impl Session {
         });
         let invocation = build(entry, arguments)?;
         let mut facts = Facts::from(&**entry.definition());
+        facts.patience = self.inner.lane.executor().longest_wait();
         facts.paths = self.real_paths(&invocation);
         let body = match entry.runner() {
             Runner::Handler(tool) => {
@@ -385,12 +391,16 @@ impl Session {
         Ok((facts, call))
     }
 
-    /// The files that a call acts on, as the locks know them. No link below a project is followed, so that its real path
-    /// makes real paths.
+    /// The files that a call acts on, as the locks know them. Handlers follow no link below a project, so that its real path
+    /// makes real paths of theirs.
     fn real_paths(&self, invocation: &Invocation) -> Vec<PathBuf> {
         let project = self.inner.project.dir.path();
-        let paths = invocation.affected_paths().iter();
-        paths.map(|path| project.join(path)).collect()
+        let paths = invocation.affected_paths().iter().map(|path| project.join(path));
+        match invocation.built_in() {
+            Some(_) => paths.collect(),
+            // Other tools may follow links, under whatever name.
+            None => paths.map(|path| real_path(&path).unwrap_or(path)).collect(),
+        }
     }
 
     /// What the handler of `tool` gets for a call.

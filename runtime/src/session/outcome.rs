@@ -152,12 +152,12 @@ pub(super) fn closed() -> FailureBody {
 }
 
 pub(super) fn panicked(tool: &Definition, error: Panic) -> InternalError {
-    InternalError::new(format!("the handler of {} panicked", tool.name), error)
+    InternalError::new(format!("the call of {} broke off", tool.name), error)
 }
 
-pub(super) fn no_turn(tool: &Definition, busy: Busy) -> FailureBody {
+pub(super) fn no_turn(busy: Busy) -> FailureBody {
     let reason = match busy {
-        Busy::TooLate(Stage::Gate) => format!("earlier calls of this session did not end within {:?}", tool.timeout),
+        Busy::TooLate(Stage::Gate) => "earlier calls of this session did not end in time".to_owned(),
         busy => busy.to_string(),
     };
     FailureBody {

@@ -17,6 +17,9 @@ use super::work::Ran;
 use super::{Answer, Runner, Session};
 use crate::call::Passed;
 
+/// The most bytes of pictures, sounds and other binary content of one answer, in base64: some large pictures.
+const MOST_BINARY: usize = 4 << 20;
+
 /// As much of a block of text stays at least.
 const SHORTEST_TEXT: usize = 200;
 
@@ -37,7 +40,11 @@ impl Session {
             Answer::Json(value) => oversized::characters(value),
             Answer::Passed(passed) => characters(passed),
         };
-        if length <= budget.usual {
+        let fits_binary = match &answer {
+            Answer::Json(_) => true,
+            Answer::Passed(passed) => binary(passed) <= MOST_BINARY,
+        };
+        if length <= budget.usual && fits_binary {
             return Ok(answer);
         }
         let (content, mime) = whole(&answer);
@@ -129,19 +136,68 @@ fn whole(answer: &Answer) -> (Vec<u8>, &'static str) {
     }
 }
 
-/// What a model reads of a server's answer. Pictures and sounds count by other measures, which are the client's.
+/// What a model reads of a server's answer, in characters: texts, and every other block as its JSON; but not pictures and
+/// sounds, which count [apart](binary).
 fn characters(answer: &Passed) -> usize {
-    let texts = answer.content.iter().filter_map(text_of);
-    let texts: usize = texts.map(|text| text.chars().count()).sum();
+    let blocks = answer.content.iter().map(|block| match part_of(block) {
+        Part::Text(text) => text.chars().count(),
+        Part::Binary(_) => 0,
+        Part::Other => oversized::characters(block),
+    });
+    let blocks: usize = blocks.sum();
     let structured = answer.structured_content.as_ref().map(oversized::characters);
     // Some clients show the one, some the other.
-    texts.max(structured.unwrap_or_default())
+    blocks.max(structured.unwrap_or_default())
 }
 
-/// The text of a block of content, or of the resource in it.
+/// The bytes of pictures, sounds and binary resources in a server's answer, as they are sent.
+fn binary(answer: &Passed) -> usize {
+    let bytes = answer.content.iter().map(|block| match part_of(block) {
+        Part::Binary(data) => data.len(),
+        Part::Text(_) | Part::Other => 0,
+    });
+    bytes.sum()
+}
+
+/// A block of content, as a model takes it.
+enum Part<'b> {
+    /// A text, or a resource that is one.
+    Text(&'b str),
+    /// Data in base64.
+    Binary(&'b str),
+    /// A link, or something that nobody knows here.
+    Other,
+}
+
+fn part_of(block: &Value) -> Part<'_> {
+    match block.get("type").and_then(Value::as_str) {
+        Some("text") => block
+            .get("text")
+            .and_then(Value::as_str)
+            .map_or(Part::Other, Part::Text),
+        Some("image" | "audio") => block
+            .get("data")
+            .and_then(Value::as_str)
+            .map_or(Part::Other, Part::Binary),
+        Some("resource") => {
+            let resource = block.get("resource");
+            let field = |name: &str| resource.and_then(|resource| resource.get(name)).and_then(Value::as_str);
+            match (field("text"), field("blob")) {
+                (Some(text), None) => Part::Text(text),
+                (None, Some(blob)) => Part::Binary(blob),
+                _ => Part::Other,
+            }
+        }
+        _ => Part::Other,
+    }
+}
+
+/// The text of a block that is one.
 fn text_of(block: &Value) -> Option<&str> {
-    let text = block.get("text").or_else(|| block.get("resource")?.get("text"));
-    text.and_then(Value::as_str)
+    match part_of(block) {
+        Part::Text(text) => Some(text),
+        Part::Binary(_) | Part::Other => None,
+    }
 }
 
 fn text_only(text: &str) -> Passed {
@@ -168,11 +224,35 @@ fn passed(mut answer: Passed, kept: &Value, budget: Budget, fits: impl Fn(&Value
     }
     let note = json!({ oversized::FIELD: note }).to_string();
     let mut room = budget.usual.saturating_sub(note.chars().count());
+    let mut binary_room = MOST_BINARY;
     for block in &mut answer.content {
-        let text = match block {
-            Value::Object(block) if block.contains_key("text") => block.get_mut("text"),
-            Value::Object(block) => block.get_mut("resource").and_then(|resource| resource.get_mut("text")),
-            _ => None,
+        let left_out = match part_of(block) {
+            Part::Text(_) => None,
+            Part::Binary(data) if data.len() <= binary_room => {
+                binary_room -= data.len();
+                continue;
+            }
+            Part::Binary(data) => Some(format!("{} bytes in base64", data.len())),
+            Part::Other => {
+                let length = oversized::characters(block);
+                if length <= room {
+                    room -= length;
+                    continue;
+                }
+                Some(format!("{length} characters of JSON"))
+            }
+        };
+        if let Some(size) = left_out {
+            let kind = block.get("type").and_then(Value::as_str).unwrap_or("unknown");
+            let kind: String = kind.chars().take(40).collect();
+            let text = format!("(content of type `{kind}` was left out: {size})");
+            room = room.saturating_sub(text.chars().count());
+            *block = json!({ "type": "text", "text": text });
+            continue;
+        }
+        let text = match block.get("type").and_then(Value::as_str) {
+            Some("text") => block.get_mut("text"),
+            _ => block.get_mut("resource").and_then(|resource| resource.get_mut("text")),
         };
         let Some(Value::String(text)) = text else { continue };
         let length = text.chars().count();

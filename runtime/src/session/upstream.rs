@@ -7,6 +7,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use devloop_contract::failure::FailureBody;
+use devloop_core::catalogue::ConnectionState;
+use devloop_core::catalogue::names::served;
 use serde_json::{Value, json};
 
 use super::{Answer, Runner, RunnerCall, RunnerError, Session, ToolRunner};
@@ -51,6 +53,33 @@ impl Session {
     /// The upstream servers, once [connected](Self::connect).
     pub fn upstreams(&self) -> Option<&Arc<Upstreams>> {
         self.inner.upstreams.get()
+    }
+
+    /// Why a tool is not there that has the name of one of an upstream server which is not connected.
+    pub(super) fn server_not_there(&self, tool: &str) -> Option<FailureBody> {
+        let statuses = self.inner.upstreams.get()?.statuses();
+        let status = statuses.into_iter().find(|status| {
+            let prefix = served(&status.server, "x");
+            let prefix = prefix.strip_suffix('x').unwrap_or(&prefix);
+            tool.starts_with(prefix)
+        })?;
+        let state = match status.state {
+            ConnectionState::Connected => return None,
+            ConnectionState::Connecting => "is being connected".to_owned(),
+            ConnectionState::Closed => "was closed".to_owned(),
+            ConnectionState::Lost { reason } => format!("was lost and is connected again: {reason}"),
+            ConnectionState::Failed { reason } => format!("cannot be connected: {reason}"),
+        };
+        Some(FailureBody {
+            ok: false,
+            code: "server_down".to_owned(),
+            reason: format!(
+                "there is no tool `{tool}` now; its upstream server `{}` {state}",
+                status.server
+            ),
+            hint: Some("Try later, or go on without it.".to_owned()),
+            details: None,
+        })
     }
 
     /// Waits once, and not long, until the servers' tools are there or are known not to come.
@@ -115,18 +144,39 @@ impl ToolRunner for ServersTool {
     }
 }
 
-/// A `CallToolResult` as it came.
-fn passed(mut answer: Value) -> Passed {
-    let content = match answer.get_mut("content").map(Value::take) {
-        Some(Value::Array(content)) => content,
-        _ => Vec::new(),
+/// A `CallToolResult` as it came. What is not as the protocol has it is passed on as text: nothing is lost.
+fn passed(answer: Value) -> Passed {
+    let text = |value: &Value| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        json!({ "type": "text", "text": text })
     };
-    let structured = answer.get_mut("structuredContent").map(Value::take);
+    let Value::Object(mut answer) = answer else {
+        return Passed {
+            content: vec![text(&answer)],
+            ..Passed::default()
+        };
+    };
+    let is_error = answer.get("isError") == Some(&Value::Bool(true));
+    let mut content = match answer.remove("content") {
+        Some(Value::Array(content)) => content,
+        None | Some(Value::Null) => Vec::new(),
+        Some(other) => vec![other],
+    };
+    for block in content.iter_mut().filter(|block| !block.is_object()) {
+        *block = text(block);
+    }
+    let structured_content = match answer.remove("structuredContent") {
+        None | Some(Value::Null) => None,
+        Some(object @ Value::Object(_)) => Some(object),
+        Some(other) => {
+            content.push(text(&other));
+            None
+        }
+    };
     Passed {
         content,
-        // By the protocol it is an object; of what is none, the text says as much.
-        structured_content: structured.filter(Value::is_object),
-        is_error: answer.get("isError") == Some(&Value::Bool(true)),
+        structured_content,
+        is_error,
     }
 }
 
@@ -137,7 +187,7 @@ fn failure(error: &CallError) -> RunnerError {
     }
     let hint = match error {
         CallError::UnknownServer { .. } => "Call one of those that there are.",
-        CallError::Down { .. } => "It is connected again by itself: try later, or go on without it.",
+        CallError::Down { .. } => "The next call tries to connect it again: try later, or go on without it.",
         CallError::Lost { .. } => "Look at what it did before you call again. It is connected again by itself.",
         CallError::TimedOut { .. } => "Ask for less at once, or go on without it.",
         CallError::TooLarge { .. } => "Ask for less at once.",
@@ -156,4 +206,37 @@ fn failure(error: &CallError) -> RunnerError {
         hint: Some(hint.to_owned()),
         details,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_as_the_protocol_has_it_is_told_all_the_same() {
+        let texts = |answer: Value| {
+            let passed = passed(answer);
+            let texts = passed
+                .content
+                .iter()
+                .map(|block| block["text"].as_str().unwrap_or("?").to_owned());
+            (texts.collect::<Vec<_>>(), passed.structured_content, passed.is_error)
+        };
+        let said = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(texts(json!("plain")), (said(&["plain"]), None, false));
+        assert_eq!(texts(json!([1, 2])), (said(&["[1,2]"]), None, false));
+        assert_eq!(
+            texts(json!({ "content": "plain", "isError": true })),
+            (said(&["plain"]), None, true)
+        );
+        assert_eq!(
+            texts(json!({ "content": [1, "two"] })),
+            (said(&["1", "two"]), None, false)
+        );
+        let structured = json!({ "content": [], "structuredContent": [1] });
+        assert_eq!(texts(structured), (said(&["[1]"]), None, false));
+        let fine = json!({ "content": [{ "type": "text", "text": "a" }], "structuredContent": { "a": 1 } });
+        assert_eq!(texts(fine), (said(&["a"]), Some(json!({ "a": 1 })), false));
+        assert_eq!(texts(json!({})), (said(&[]), None, false));
+    }
 }

@@ -24,6 +24,9 @@ const EARLY: usize = 16;
 /// As many of the last lines of standard error are told when a program ends.
 const LAST_WORDS: usize = 3;
 
+/// The longest URI, or name of a task, in bytes.
+const LONGEST_NAME: usize = 8 * 1024;
+
 /// The longest text of a server that is passed on as one line.
 const LINE_CHARS: usize = 2_000;
 
@@ -179,7 +182,14 @@ impl Listener for Board {
 
     fn notified(&self, method: &str, mut params: Value) {
         let server = || self.server.to_string().into();
-        let owned = |value: &Value| value.as_str().map(str::to_owned);
+        // Names that are longer than any name are none; other texts are cut: what waits in a queue has a bound.
+        let owned = |value: &Value| {
+            value
+                .as_str()
+                .filter(|text| text.len() <= LONGEST_NAME)
+                .map(str::to_owned)
+        };
+        let short = |value: &Value| value.as_str().map(|text| text::cut(text, LINE_CHARS));
         match method {
             "notifications/progress" => self.progress(&params),
             "notifications/tools/list_changed" => self.tools_changed.notify_one(),
@@ -201,8 +211,8 @@ impl Listener for Board {
                 let data = params.get_mut("data").map(Value::take).unwrap_or_default();
                 self.notice(Notice::Log(LogLine {
                     server: server(),
-                    level: owned(&params["level"]).unwrap_or_else(|| "info".to_owned()).into(),
-                    logger: owned(&params["logger"]),
+                    level: short(&params["level"]).unwrap_or_else(|| "info".to_owned()).into(),
+                    logger: short(&params["logger"]),
                     data: text::cut_json(data, 4 * LINE_CHARS),
                 }));
             }
@@ -213,7 +223,7 @@ impl Listener for Board {
                         server: server(),
                         task,
                         status: status.into(),
-                        message: owned(&params["statusMessage"]),
+                        message: short(&params["statusMessage"]),
                     }));
                 }
             }

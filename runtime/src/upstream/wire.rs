@@ -8,6 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -21,11 +22,17 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::json;
+use crate::json::{self, IdScanner};
 use crate::lines::{Line, Lines};
 
 /// The code of the error that stands for an answer which was too long to keep.
 pub(super) const TOO_LONG: ErrorCode = ErrorCode(-32_099);
+
+/// The code of the error that stands for an answer which cannot be read: that of JSON-RPC for what is no JSON.
+const UNREADABLE: ErrorCode = ErrorCode::PARSE_ERROR;
+
+/// The most bytes that wait for a server to read them. One that reads nothing and asks much is answered no more.
+const MOST_UNREAD: usize = 64 << 20;
 
 /// How much is read at once.
 const READ: usize = 64 * 1024;
@@ -48,6 +55,8 @@ pub(super) trait Listener: Send + Sync + 'static {
 /// The transport over the pipes of a program.
 pub(super) struct Pipes {
     out: mpsc::UnboundedSender<Outgoing>,
+    /// The bytes that wait to be written.
+    unread: Arc<AtomicUsize>,
     input: ChildStdout,
     buffer: Vec<u8>,
     lines: Lines,
@@ -75,9 +84,11 @@ impl Pipes {
         gone: CancellationToken,
     ) -> Self {
         let (out, queue) = mpsc::unbounded_channel();
-        tokio::spawn(write(stdin, queue));
+        let unread = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(write(stdin, queue, Arc::clone(&unread)));
         Self {
             out,
+            unread,
             input: stdout,
             buffer: vec![0; READ],
             lines: Lines::new(limit),
@@ -115,12 +126,13 @@ impl Pipes {
 }
 
 /// Writes frames in order until nobody sends any more; then the input of the program ends.
-async fn write(mut stdin: ChildStdin, mut queue: mpsc::UnboundedReceiver<Outgoing>) {
+async fn write(mut stdin: ChildStdin, mut queue: mpsc::UnboundedReceiver<Outgoing>, unread: Arc<AtomicUsize>) {
     while let Some(Outgoing { frame, written }) = queue.recv().await {
         let result = match stdin.write_all(&frame).await {
             Ok(()) => stdin.flush().await,
             Err(error) => Err(error),
         };
+        unread.fetch_sub(frame.len(), Ordering::AcqRel);
         // Whoever sent it may have gone.
         let _ = written.send(result);
     }
@@ -143,6 +155,12 @@ impl Transport<RoleClient> for Pipes {
             .and_then(|mut frame| {
                 frame.push(b'\n');
                 let (written, answer) = oneshot::channel();
+                let (size, before) = (frame.len(), self.unread.fetch_add(frame.len(), Ordering::AcqRel));
+                if before > 0 && before + size > MOST_UNREAD {
+                    self.unread.fetch_sub(size, Ordering::AcqRel);
+                    let message = format!("the server does not read: {before} bytes wait for it");
+                    return Err(io::Error::other(message));
+                }
                 let outgoing = Outgoing { frame, written };
                 self.out
                     .send(outgoing)
@@ -213,7 +231,18 @@ fn judge(
                         }
                     }
                 }
-                _ => listener.garbage(&cut(&String::from_utf8_lossy(&line[..line.len().min(4 * GARBAGE)]))),
+                parsed => {
+                    let shown = cut(&String::from_utf8_lossy(&line[..line.len().min(4 * GARBAGE)]));
+                    listener.garbage(&shown);
+                    // Whoever waits for this answer must not wait for ever.
+                    let mut scanner = IdScanner::default();
+                    scanner.feed(line);
+                    if let (Err(error), Some(id)) = (parsed, request_id(&scanner.finish())) {
+                        let message = format!("the answer is no JSON that can be read: {error}");
+                        let error = ErrorData::new(UNREADABLE, message, Some(shown.into()));
+                        pending.push_back(ServerJsonRpcMessage::error(error, Some(id)));
+                    }
+                }
             }
         }
     }

@@ -90,6 +90,39 @@ impl Call {
         call
     }
 
+    /// The call as a client knows it that has our tools under the name of this server: `mcp__<server>__<tool>`. Only rules
+    /// that hold back know it so.
+    #[must_use]
+    pub fn served_by(mut self, server: &str) -> Self {
+        let names: Vec<Text> = self
+            .names
+            .iter()
+            .map(|name| format!("mcp__{server}__{name}").into())
+            .collect();
+        self.other_names.extend(names);
+        self
+    }
+
+    /// The call as one that goes on to an upstream server, whatever tool it is made by: rules that hold the server back
+    /// hold it back, too, and what it asks for there is looked at as a path would be.
+    #[must_use]
+    pub fn goes_to(mut self, server: &str, asks_for: Option<&str>) -> Self {
+        let tools: Vec<Text> = self
+            .names
+            .iter()
+            .flat_map(|name| {
+                [
+                    format!("mcp__{server}__{name}").into(),
+                    format!("{server}__{name}").into(),
+                ]
+            })
+            .collect();
+        self.other_names.extend(tools);
+        self.other_names.push(format!("mcp__{server}").into());
+        self.suspected.extend(asks_for.map(str::to_owned));
+        self
+    }
+
     /// The tool's permission class.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -7,6 +7,8 @@
 
 use memchr::memmem;
 
+use crate::text;
+
 /// A parsed content pattern, or a pattern of names.
 #[derive(Clone, Debug)]
 pub(super) struct Wild {
@@ -255,33 +257,12 @@ pub(super) fn escape_into(value: &str, escaped: &mut String) {
     for c in value.chars() {
         match c {
             '*' | '(' | ')' | '\\' => escaped.extend(['\\', c]),
-            c if c.is_control() || is_invisible(c) => {
+            c if c.is_control() || text::is_invisible(c) => {
                 let _ = write!(escaped, "\\u{{{:x}}}", u32::from(c));
             }
             c => escaped.push(c),
         }
     }
-}
-
-/// What changes how a text looks without being seen: directions, joiners, separators of lines, tags.
-pub(super) fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{AD}'
-            | '\u{34F}'
-            | '\u{61C}'
-            | '\u{115F}'..='\u{1160}'
-            | '\u{17B4}'..='\u{17B5}'
-            | '\u{180B}'..='\u{180F}'
-            | '\u{200B}'..='\u{200F}'
-            | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}'
-            | '\u{3164}'
-            | '\u{FE00}'..='\u{FE0F}'
-            | '\u{FEFF}'
-            | '\u{FFA0}'
-            | '\u{E0000}'..='\u{E0FFF}'
-    )
 }
 
 #[cfg(test)]

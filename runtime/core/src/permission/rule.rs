@@ -175,6 +175,16 @@ impl Rule {
         })
     }
 
+    /// The rule that means every call of every tool: `*`.
+    pub fn every() -> Self {
+        Self {
+            text: "*".to_owned(),
+            name: Err(Wild::name("*")),
+            content: None,
+            dotless: None,
+        }
+    }
+
     /// The rule that means every call of the tool of this name, whatever characters it has.
     pub fn tool(name: impl Into<String>) -> Self {
         let name = name.into();

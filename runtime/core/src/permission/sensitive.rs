@@ -13,7 +13,7 @@ use devloop_contract::glob::Pattern;
 use serde::Serialize;
 use unicode_normalization::UnicodeNormalization;
 
-use super::glob::is_invisible;
+use crate::text::is_invisible;
 
 /// How much it matters that a call touches a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -619,3 +619,13 @@ fn modes_have_words_and_an_order() {
     }
     assert_eq!(Mode::parse("acceptEdits"), None);
 }
+
+proptest::proptest! {
+    /// What the generator lets into a template can be read here.
+    #[test]
+    fn every_rule_that_specs_may_have_is_one(text in r"[a-zA-Z_*-]{1,4}(\([a-z ()\\\\*é]{0,12}\))?") {
+        if devloop_contract::agent::is_rule(&text) {
+            proptest::prop_assert!(Rule::parse(&text).is_ok(), "{}", text);
+        }
+    }
+}

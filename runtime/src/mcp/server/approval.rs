@@ -4,10 +4,12 @@
 //! to the client; without one it is the answer to the call, which the client makes again with what the person said. Leaves
 //! out when somebody is asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use devloop_core::digest::sha256_hex;
+use devloop_core::text::harmless;
 use rmcp::RoleServer;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams,
@@ -16,6 +18,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
 use serde_json::Value;
 use tokio::runtime::Handle;
+use uuid::Uuid;
 
 use super::answer::shortened;
 use crate::call::{Approval, Approver, Ask, Boxed};
@@ -29,6 +32,9 @@ const ONCE: &str = "allow once";
 const SESSION: &str = "allow for this session";
 const DENY: &str = "deny";
 
+/// How many questions may be open; of more the oldest are forgotten, and put again.
+const MOST_QUESTIONS: usize = 256;
+
 /// The most characters of an input that a person is shown.
 const SHOWN: usize = 2_000;
 
@@ -36,7 +42,39 @@ const SHOWN: usize = 2_000;
 #[derive(Debug)]
 pub(super) struct Client {
     peer: Peer<RoleServer>,
+    questions: Arc<Questions>,
     way: Way,
+}
+
+/// The questions that were put and not answered yet: an answer counts once.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    put: Mutex<VecDeque<String>>,
+}
+
+impl Questions {
+    /// The question as the answer to a call.
+    pub(super) fn put(&self, ask: &Ask) -> InputRequiredResult {
+        let request = InputRequest::Elicitation(ElicitRequest::new(form(ask)));
+        let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
+        let state = format!("{}:{}", Uuid::now_v7(), name_of(ask));
+        let mut put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
+        if put.len() == MOST_QUESTIONS {
+            put.pop_front();
+        }
+        put.push_back(state.clone());
+        InputRequiredResult::new(Some(requests), Some(state))
+    }
+
+    /// Whether this very question was put and is answered for the first time.
+    fn take(&self, state: &str, ask: &Ask) -> bool {
+        if state.split_once(':').is_none_or(|(_, name)| name != name_of(ask)) {
+            return false;
+        }
+        let mut put = self.put.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = put.iter().position(|known| known == state);
+        place.and_then(|place| put.remove(place)).is_some()
+    }
 }
 
 #[derive(Debug)]
@@ -60,6 +98,7 @@ struct Said {
 impl Client {
     pub(super) fn new(
         context: &RequestContext<RoleServer>,
+        questions: &Arc<Questions>,
         responses: Option<&BTreeMap<String, Value>>,
         state: Option<&str>,
     ) -> Self {
@@ -85,6 +124,7 @@ impl Client {
         };
         Self {
             peer: context.peer.clone(),
+            questions: Arc::clone(questions),
             way,
         }
     }
@@ -135,7 +175,12 @@ impl Approver for Client {
                     reason: "the client cannot ask (it has no elicitation)".to_owned(),
                 },
                 // An answer to another question is none.
-                Way::Again { said: Some(said) } if said.state.as_deref() == Some(&name_of(&ask)) => {
+                Way::Again { said: Some(said) }
+                    if said
+                        .state
+                        .as_deref()
+                        .is_some_and(|state| self.questions.take(state, &ask)) =>
+                {
                     decision(&said.answer)
                 }
                 Way::Again { .. } => Approval::Later,
@@ -158,20 +203,19 @@ impl Approver for Client {
     }
 }
 
-/// The question as the answer to a call.
-pub(super) fn question(ask: &Ask) -> InputRequiredResult {
-    let request = InputRequest::Elicitation(ElicitRequest::new(form(ask)));
-    let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
-    InputRequiredResult::new(Some(requests), Some(name_of(ask)))
-}
-
 /// Names a question, so that a yes to one is no yes to another.
 fn name_of(ask: &Ask) -> String {
     sha256_hex(format!("{}\n{}\n{}", ask.tool, ask.signature, ask.input).as_bytes())
 }
 
 fn form(ask: &Ask) -> ElicitRequestParams {
-    let mut message = format!("May `{}` run? {}\n\n{}", ask.title, ask.reason, ask.signature);
+    // A server gives its tools what titles it likes.
+    let (title, reason) = (harmless(&shortened(&ask.title, 80)), harmless(&ask.reason));
+    let mut message = format!(
+        "May `{}` (`{title}`) run? {reason}\n\n{}",
+        ask.tool,
+        harmless(&ask.signature)
+    );
     let input = serde_json::to_string_pretty(&ask.input).unwrap_or_default();
     let _ = write!(message, "\n\n{}", shortened(&input, SHOWN));
     let mut answers = vec![ONCE.to_owned()];
@@ -256,6 +300,26 @@ mod tests {
             ..ask()
         };
         assert_ne!(one, name_of(&other));
+    }
+
+    #[test]
+    fn approval_an_answer_counts_once_and_for_its_question_alone() {
+        let questions = Questions::default();
+        let state = |put: InputRequiredResult| put.request_state.unwrap();
+        let (one, two) = (state(questions.put(&ask())), state(questions.put(&ask())));
+        let other = Ask {
+            input: json!({ "path": "b" }),
+            ..ask()
+        };
+        assert!(!questions.take(&one, &other));
+        assert!(questions.take(&one, &ask()) && !questions.take(&one, &ask()));
+        assert!(questions.take(&two, &ask()));
+        assert!(!questions.take(&format!("x:{}", name_of(&ask())), &ask()), "never put");
+        let first = state(questions.put(&ask()));
+        for _ in 0..MOST_QUESTIONS {
+            questions.put(&ask());
+        }
+        assert!(!questions.take(&first, &ask()), "forgotten");
     }
 
     #[test]

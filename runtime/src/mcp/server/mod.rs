@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use self::answer::answer;
-use self::approval::Client;
+use self::approval::{Client, Questions};
 use self::list::{List, Lists};
 use self::progress::{Reporter, report};
 use crate::call::{CallOutcome, CallRequest, Listing, ToolService};
@@ -50,6 +50,7 @@ pub(super) struct Server<S> {
     service: Arc<S>,
     info: ServerConfig,
     lists: Lists,
+    questions: Arc<Questions>,
     page_size: usize,
     process: Uuid,
     stop: CancellationToken,
@@ -80,6 +81,7 @@ impl<S: ToolService> Server<S> {
         let server = Self {
             info,
             lists: Lists::default(),
+            questions: Arc::default(),
             page_size,
             process: Uuid::now_v7(),
             stop,
@@ -121,6 +123,7 @@ impl<S: ToolService> Server<S> {
         let cancel = context.ct.clone();
         let client = Client::new(
             &context,
+            &self.questions,
             request.input_responses.as_ref(),
             request.request_state.as_deref(),
         );
@@ -183,7 +186,7 @@ impl<S: ToolService> ServerHandler for Server<S> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         match self.carry_out(request, context).await {
-            CallOutcome::NeedsApproval(ask) => Ok(CallToolResponse::InputRequired(approval::question(&ask))),
+            CallOutcome::NeedsApproval(ask) => Ok(CallToolResponse::InputRequired(self.questions.put(&ask))),
             outcome => answer(outcome).map(CallToolResponse::Complete),
         }
     }
