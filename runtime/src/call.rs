@@ -272,5 +272,5 @@ pub trait ToolService: Send + Sync + 'static {
     fn call(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send;
 
     /// What the server tells a client about itself and the role that it serves.
-    fn instructions(&self) -> &str;
+    fn instructions(&self) -> String;
 }

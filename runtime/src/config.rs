@@ -109,7 +109,7 @@ pub const TEMPLATE: &str = "\
 # project_hooks = false
 
 # Programs that hear of calls, as many as you like; they can deny, ask and change input, and never allow. They read and say
-# JSON as Claude Code's hooks do, and one that fails denies.
+# JSON as Claude Code's hooks do, and one that fails denies. They start where this file is.
 # [[hooks]]
 # event = \"pre_tool_use\" # or \"post_tool_use\"
 # calls = \"Bash(*)\" # a rule: which calls; all without it
@@ -149,14 +149,23 @@ impl Config {
     /// a value out of range; what is wrong in the text comes with line and column. The project's file must not be a link:
     /// whoever can write in a project could else have any file read.
     pub fn load(project: &ProjectDir, user: Option<&Path>) -> Result<Self, ConfigError> {
+        let mut config = Self::of_user(user)?;
+        let path = project.path().join(FILE_NAME);
+        let text = read_projects(project).map_err(|message| ConfigError::new(&path, message))?;
+        config.apply(text, &path, Source::Project)?;
+        Ok(config)
+    }
+
+    /// The user's settings alone, where there is no project.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn of_user(user: Option<&Path>) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         if let Some(path) = user {
             let text = read_users(path).map_err(|message| ConfigError::new(path, message))?;
             config.apply(text, path, Source::User)?;
         }
-        let path = project.path().join(FILE_NAME);
-        let text = read_projects(project).map_err(|message| ConfigError::new(&path, message))?;
-        config.apply(text, &path, Source::Project)?;
         Ok(config)
     }
 
@@ -199,7 +208,7 @@ impl Config {
         let mut permissions = file.permissions;
         self.hooks
             .trust(permissions.project_hooks.take(), source)
-            .and_then(|()| self.hooks.join(file.hooks, source))
+            .and_then(|()| self.hooks.join(file.hooks, source, path))
             .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
         self.permissions
             .join(permissions, source, path, line)

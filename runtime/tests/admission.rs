@@ -796,3 +796,156 @@ fn what_passes_by_itself_is_tried_again_and_counted_in_the_result() {
     assert_eq!(carried.retries, 2);
     assert_eq!(carried.decision.unwrap().verdict, Verdict::Allow);
 }
+
+/// The PM under another policy.
+fn pm_with(policy: devloop_contract::agent::Policy) -> &'static devloop_contract::Agent {
+    let agent = devloop_contract::Agent {
+        policy,
+        ..AgentId::Pm.agent().clone()
+    };
+    Box::leak(Box::new(agent))
+}
+
+const SAYS_NOTHING: devloop_contract::agent::Policy = devloop_contract::agent::Policy {
+    mode: "",
+    allow: &[],
+    ask: &[],
+    deny: &[],
+    hooks: &[],
+};
+
+const NOT_ME: [devloop_contract::agent::Hook; 1] = [devloop_contract::agent::Hook {
+    event: "pre_tool_use",
+    calls: "*",
+    command: &["sh", "-c", "echo not me >&2; exit 2"],
+    timeout: Duration::from_secs(20),
+}];
+
+#[test]
+fn a_templates_policy_counts_and_its_mode_is_never_loosened() {
+    let fixture = Fixture::new();
+    let session = |policy, adjust: &dyn Fn(SessionBuilder) -> SessionBuilder| {
+        let catalogue = empty_catalogue();
+        let (tool, runner) = echo(Kind::Execute, &fixture.calls);
+        catalogue.register(tool.build().unwrap(), runner).unwrap();
+        let agent = pm_with(policy);
+        let identity = identify(agent, fixture.project.path(), Given::default(), None).unwrap();
+        let builder = Session::builder(Arc::clone(fixture.project.project()), agent, identity);
+        adjust(builder.tools(&catalogue)).build()
+    };
+    let plain = |policy| session(policy, &|builder| builder).unwrap();
+    let allows = plain(devloop_contract::agent::Policy {
+        allow: &["echo(hello)"],
+        deny: &["echo(no*)"],
+        ..SAYS_NOTHING
+    });
+    assert!(matches!(fixture.echo(&allows, "hello"), CallOutcome::Success(_)));
+    assert!(reason(&fixture.echo(&allows, "no")).contains("template"));
+    assert_eq!(
+        code(&fixture.echo(&allows, "other")),
+        "permission_denied",
+        "asked, and nobody is there"
+    );
+    let hooked = plain(devloop_contract::agent::Policy {
+        allow: &["echo"],
+        hooks: &NOT_ME,
+        ..SAYS_NOTHING
+    });
+    assert!(reason(&fixture.echo(&hooked, "hello")).contains("not me"));
+    for (mode, given, expected) in [
+        ("plan", Mode::Bypass, Mode::Plan),
+        ("auto_edit", Mode::Bypass, Mode::AutoEdit),
+        ("auto_edit", Mode::Default, Mode::Default),
+        ("", Mode::Bypass, Mode::Bypass),
+    ] {
+        let policy = devloop_contract::agent::Policy { mode, ..SAYS_NOTHING };
+        let session = session(policy, &|builder| builder.mode(given)).unwrap();
+        assert_eq!(session.mode(), expected, "{mode} {given}");
+    }
+    let wrong = session(
+        devloop_contract::agent::Policy {
+            deny: &["echo("],
+            ..SAYS_NOTHING
+        },
+        &|builder| builder,
+    );
+    let error = wrong.unwrap_err().to_string();
+    assert!(error.contains("the policy of the template devloop-pm"), "{error}");
+}
+
+#[test]
+fn the_policies_of_all_templates_can_be_read() {
+    let project = TestProject::new();
+    for agent in AgentId::ALL {
+        project.session(*agent);
+    }
+}
+
+#[test]
+fn what_lists_leave_out_is_not_found_either() {
+    let fixture = Fixture::new();
+    let session = |adjust: &dyn Fn(SessionBuilder) -> SessionBuilder| {
+        let catalogue = empty_catalogue();
+        let (tool, runner) = echo(Kind::ReadOnly, &fixture.calls);
+        let tool = tool.exposure(Exposure::Deferred).build().unwrap();
+        catalogue.register(tool, runner).unwrap();
+        adjust(builder(&fixture.project).tools(&catalogue)).build().unwrap()
+    };
+    let without = session(&|builder| builder.without([rule("echo")]));
+    let CallOutcome::Success(found) = fixture.call(&without, "tool_search", json!({ "query": "echo again" })) else {
+        panic!("a search succeeds");
+    };
+    assert_eq!((&found["tools"], &found["loaded"]), (&json!([]), &json!([])));
+    assert!(!without.instructions().contains("\necho\n"));
+    let CallOutcome::UnknownTool { nearest, .. } = fixture.call(&without, "ehco", json!({})) else {
+        panic!("there is no such tool");
+    };
+    assert_eq!(nearest, [] as [&str; 0]);
+    // Without a search all that is permitted is shown.
+    let alone = session(&|builder| builder.only([rule("echo")]));
+    let shown: Vec<_> = alone
+        .tools(Listing::Shown)
+        .iter()
+        .map(|tool| tool.name.to_string())
+        .collect();
+    assert_eq!(shown, ["echo"]);
+    // The tool that searches names what there is, and the phase counts.
+    let plain = session(&|builder| builder);
+    let search = || {
+        let tools = plain.tools(Listing::Shown);
+        tools
+            .iter()
+            .find(|tool| tool.name == "tool_search")
+            .unwrap()
+            .description
+            .to_string()
+    };
+    assert!(search().contains("<available-deferred-tools>\necho\n"), "{}", search());
+    assert!(search().contains("\nmcp_task_cancel\n"));
+    plain.set_mode(Mode::Plan);
+    assert!(!search().contains("mcp_task_cancel") && !plain.instructions().contains("mcp_task_cancel"));
+}
+
+/// Says yes, and that the session plans from now on.
+#[derive(Debug)]
+struct Plans(Arc<std::sync::OnceLock<Session>>);
+
+impl Approver for Plans {
+    fn approve(&self, _ask: Ask) -> Boxed<'_, Approval> {
+        self.0.get().unwrap().set_mode(Mode::Plan);
+        Box::pin(std::future::ready(Approval::Session))
+    }
+}
+
+#[test]
+fn a_call_that_was_allowed_is_denied_all_the_same_when_the_mode_became_stricter_meanwhile() {
+    let fixture = Fixture::new();
+    let cell = Arc::new(std::sync::OnceLock::new());
+    let session = fixture.session(Kind::Execute, |builder| {
+        builder.approver(Arc::new(Plans(Arc::clone(&cell))))
+    });
+    cell.set(session.clone()).unwrap();
+    let outcome = fixture.echo(&session, "hello");
+    assert!(reason(&outcome).contains("the mode is `plan`"), "{outcome:?}");
+    assert_eq!(fixture.ran(), 0);
+}

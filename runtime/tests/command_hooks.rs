@@ -73,6 +73,7 @@ impl Fixture {
             calls: rule("*"),
             // Not run by itself: a file that another test's child holds open for writing cannot be.
             command: vec!["sh".to_owned(), path.to_str().unwrap().to_owned()],
+            directory: None,
             timeout: GUARD,
         }
     }
@@ -200,7 +201,7 @@ fn a_hook_reads_the_call_and_says_nothing() {
     assert_eq!((&told["agent"], &told["unit_id"]), (&json!("pm"), &Value::Null));
     assert_eq!(
         (&told["tool_name"], &told["tool_input"]),
-        (&json!("echo"), &json!({ "text": "hello" }))
+        (&json!("mcp__devloop__echo"), &json!({ "text": "hello" }))
     );
     assert_eq!(told["tool_use_id"], "test:1");
     assert_eq!(told["permission"]["verdict"], "allow");
@@ -481,7 +482,11 @@ fn a_hook_is_heard_on_a_call_of_a_thread_of_its_own() {
     let outcome = fixture.call(&session, "write_todolist", list.clone());
     assert!(matches!(outcome, CallOutcome::Success(_)), "{outcome:?}");
     let told: Value = serde_json::from_str(&fs::read_to_string(told).unwrap()).unwrap();
-    assert_eq!(told["tool_name"], "write_todolist");
+    assert_eq!(told["tool_name"], "mcp__devloop__write_todolist");
+    assert_eq!(
+        (&told["tool"], &told["permission_mode"]),
+        (&json!("write_todolist"), &json!("default"))
+    );
     let session = fixture.session([fixture.hook(Event::Before, "echo 'not this one' >&2; exit 2")]);
     let outcome = fixture.call(&session, "write_todolist", list);
     assert!(refused(&outcome, "permission_denied").contains("not this one"));

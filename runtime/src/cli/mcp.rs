@@ -1,7 +1,7 @@
 //! `devloop mcp`: upstream MCP servers, looked at without an agent.
 //!
 //! Answers for connecting to the servers of a file, for showing how they stand and what of theirs is served, and for one
-//! call by hand. Leaves out permission: whoever types the command decides. `devloop serve --mcp-config` serves the same
+//! call by hand. Nobody is asked, as whoever types the command decides; what their own rules deny stays denied. `devloop serve --mcp-config` serves the same
 //! tools to an agent.
 
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::{Subcommand, ValueEnum};
 use devloop_core::catalogue::names::served;
 use devloop_core::catalogue::{Catalogue, ConnectionState, Snapshot};
+use devloop_core::permission::{self, Memory, Mode, Verdict};
 use devloop_core::registry::{Definition, Owner, PathRule, projection};
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use super::Exit;
 use super::call::{Unprepared, arguments, read_input};
 use super::log::{Delivery, Log};
 use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, table};
+use crate::config::Config;
 use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, ServerStatus, Sink, Upstreams};
 
 /// Paths in the arguments of a server's tool are the server's own affair.
@@ -345,6 +347,12 @@ fn show_tools(connected: &Connected, format: Format, printer: &mut Printer) -> E
     exit
 }
 
+/// The settings of whoever types the command; there is no project here.
+fn user_settings() -> Result<Config, String> {
+    let file = Config::user_file(|name| std::env::var_os(name));
+    Config::of_user(file.as_deref()).map_err(|error| error.to_string())
+}
+
 async fn call(connected: &Connected, args: &Call, printer: &mut Printer) -> Exit {
     let snapshot = connected.catalogue.snapshot();
     let Some(entry) = snapshot.get(&args.tool) else {
@@ -368,6 +376,20 @@ async fn call(connected: &Connected, args: &Call, printer: &mut Printer) -> Exit
             return Exit::Refused;
         }
     };
+    // Whoever types this is the one who would be asked; what their rules deny, and files that hold secrets, stay denied.
+    let mut policy = match user_settings() {
+        Ok(config) => config.policy(),
+        Err(message) => {
+            printer.error(message);
+            return Exit::Usage;
+        }
+    };
+    policy.set_mode(Mode::Bypass);
+    let decision = policy.decide(&permission::Call::of(&built), &Memory::default());
+    if decision.verdict == Verdict::Deny {
+        printer.error(harmless(&decision.reason));
+        return Exit::Refused;
+    }
     let input = match built.input() {
         Value::Object(input) => input.clone(),
         _ => serde_json::Map::new(),

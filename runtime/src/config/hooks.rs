@@ -3,6 +3,7 @@
 //! Answers for reading them, and for whose count: a project's hooks are programs that come with the project, so that they
 //! run only when the user has said that they may. Leaves out what a hook says ([`crate::hooks`]).
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use devloop_core::permission::{Rule, Source};
@@ -52,7 +53,12 @@ impl Hooks {
     /// # Errors
     /// What is wrong, and at which byte. A project's hooks are refused, not left out, when the user has not let them run: one
     /// that would have denied a call must not be missing silently.
-    pub(super) fn join(&mut self, sections: Vec<Spanned<Section>>, source: Source) -> Result<(), Wrong> {
+    pub(super) fn join(&mut self, sections: Vec<Spanned<Section>>, source: Source, file: &Path) -> Result<(), Wrong> {
+        // A user's hook must not run what a project has put under the same name.
+        let directory = match source {
+            Source::Project => None,
+            _ => file.parent().map(Path::to_owned),
+        };
         for section in sections {
             let at = section.span().start;
             if source == Source::Project && !self.projects {
@@ -63,7 +69,7 @@ impl Hooks {
                     message: message.to_owned(),
                 });
             }
-            self.all.push(section.into_inner().hook(at)?);
+            self.all.push(section.into_inner().hook(at, directory.clone())?);
         }
         Ok(())
     }
@@ -80,7 +86,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    fn hook(self, at: usize) -> Result<CommandHook, Wrong> {
+    fn hook(self, at: usize, directory: Option<PathBuf>) -> Result<CommandHook, Wrong> {
         if self.command.first().is_none_or(|program| program.trim().is_empty()) {
             return Err(Wrong {
                 at,
@@ -107,6 +113,7 @@ impl Section {
             event: self.event,
             calls,
             command: self.command,
+            directory,
             timeout: Duration::from_millis(timeout),
         })
     }

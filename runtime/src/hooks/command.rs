@@ -4,7 +4,8 @@
 //! The form is that of Claude Code's hooks, so that one program serves both; but here whatever is not clear denies.
 //!
 //! The program reads one JSON object: `hook_event_name` (`PreToolUse` or `PostToolUse`), `session_id`, `cwd`, `agent`,
-//! `unit_id`, `tool_name`, `tool_input`, `tool_use_id`, `permission`, and after a call `tool_response`. It says:
+//! `unit_id`, `tool_name` (as Claude Code has it, `mcp__<server>__<tool>`), `tool`, `tool_input`, `tool_use_id`,
+//! `permission_mode`, `permission` (what was decided), and after a call `tool_response`. It says:
 //!
 //! | | before a call | after a call |
 //! |---|---|---|
@@ -20,7 +21,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -28,7 +29,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use devloop_contract::agent;
-use devloop_core::permission::{Call, Rule, RuleError};
+use devloop_core::permission::{Call, Mode, Rule, RuleError};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -69,8 +70,21 @@ pub struct CommandHook {
     pub calls: Rule,
     /// The program and its arguments. A program without `/` is looked for in `PATH`.
     pub command: Vec<String>,
+    /// Where it is started, so that what it names relatively is found beside the settings that name it; without one, in the
+    /// project.
+    pub directory: Option<PathBuf>,
     /// The longest that it may take.
     pub timeout: Duration,
+}
+
+/// The mode in Claude Code's word.
+fn words_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "plan",
+        Mode::Default => "default",
+        Mode::AutoEdit => "acceptEdits",
+        Mode::Bypass => "bypassPermissions",
+    }
 }
 
 impl CommandHook {
@@ -87,6 +101,7 @@ impl CommandHook {
             },
             calls: Rule::parse(hook.calls)?,
             command: hook.command.iter().map(|part| (*part).to_owned()).collect(),
+            directory: None,
             timeout: hook.timeout,
         })
     }
@@ -103,7 +118,9 @@ impl CommandHook {
             "cwd": call.project_dir,
             "agent": call.identity.agent,
             "unit_id": call.identity.unit_id,
-            "tool_name": call.tool.name,
+            "tool_name": format!("mcp__{}__{}", call.server_name, call.tool.name),
+            "tool": call.tool.name,
+            "permission_mode": words_of(call.mode),
             "tool_input": call.input,
             "tool_use_id": call.tool_use_id,
             "permission": call.decision,
@@ -116,7 +133,7 @@ impl CommandHook {
 
     async fn said(&self, call: HookCall<'_>, response: Option<&CallOutcome>) -> Result<Said, String> {
         let (hook, input) = (self.clone(), Self::input(call, response).to_string());
-        let dir = call.project_dir.to_owned();
+        let dir = self.directory.clone().unwrap_or_else(|| call.project_dir.to_owned());
         let waited_for = Waited::default();
         let given_up = Arc::clone(&waited_for.given_up);
         let run = tokio::task::spawn_blocking(move || hook.run(&dir, input, &given_up));
@@ -289,6 +306,7 @@ impl Said {
             Some(0) => {}
             Some(2) if complaint.is_empty() => return Err("it says no".to_owned()),
             Some(2) => return Err(complaint),
+            _ if complaint.is_empty() => return Err(format!("it failed ({})", self.status)),
             _ => return Err(format!("it failed ({}): {complaint}", self.status)),
         }
         let Some(stdout) = &self.stdout else {

@@ -9,7 +9,7 @@ mod command;
 use std::borrow::Cow;
 use std::fmt;
 
-use devloop_core::permission::Decision;
+use devloop_core::permission::{Decision, Mode};
 use devloop_core::registry::Definition;
 use serde_json::{Map, Value};
 
@@ -54,6 +54,10 @@ pub struct HookCall<'a> {
     pub input: &'a Value,
     /// What was decided so far.
     pub decision: &'a Decision,
+    /// The permission mode.
+    pub mode: Mode,
+    /// The name under which clients have this server.
+    pub server_name: &'a str,
     /// The project directory.
     pub project_dir: &'a std::path::Path,
 }

@@ -181,6 +181,18 @@ impl Session {
         }
     }
 
+    /// Whether a call that a person said yes to is not denied meanwhile.
+    ///
+    /// # Errors
+    /// It is.
+    pub(super) fn still_allowed(&self, judged: &Judged) -> Result<(), Stop> {
+        let now = self.decide(&judged.invocation);
+        match now.verdict {
+            Verdict::Deny => Err(denied(&now, None)),
+            Verdict::Allow | Verdict::Ask => Ok(()),
+        }
+    }
+
     pub(super) fn hook_call<'a>(&'a self, judged: &'a Judged, tool_use_id: &'a str) -> HookCall<'a> {
         HookCall {
             identity: &self.inner.identity,
@@ -188,6 +200,8 @@ impl Session {
             tool_use_id,
             input: judged.invocation.input(),
             decision: &judged.decision,
+            mode: self.mode(),
+            server_name: &self.inner.project.config.server_name,
             project_dir: self.inner.project.path(),
         }
     }

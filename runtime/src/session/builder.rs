@@ -133,14 +133,18 @@ impl SessionBuilder {
         let commands = project.config.hooks.iter();
         hooks.extend(commands.map(|hook| Arc::new(hook.clone()) as Arc<dyn Hook>));
         let granted = tools_of(agent);
-        let catalogue = tools.unwrap_or_else(empty_catalogue);
+        let mut catalogue = tools.unwrap_or_else(empty_catalogue);
+        let lists = Arc::new(lists);
+        if !lists.is_empty() {
+            let lists = Arc::clone(&lists);
+            catalogue = catalogue.hiding(move |tool| lists.left_out(tool).is_some());
+        }
         catalogue.register_all(
             granted
                 .iter()
                 .map(|tool| (Definition::from(*tool), Runner::Handler(tool))),
         )?;
         let sandboxes = granted.iter().map(|tool| (tool.name, OnceLock::new())).collect();
-        let instructions = instructions(agent, &catalogue, &identity);
         let inner = Inner {
             lane: project.executor.lane(),
             project,
@@ -156,7 +160,6 @@ impl SessionBuilder {
             upstreams: OnceLock::new(),
             waited: OnceCell::new(),
             sandboxes,
-            instructions,
         };
         Ok(Session { inner: Arc::new(inner) })
     }
@@ -227,16 +230,16 @@ fn path_rule(text: &str) -> Result<(), String> {
 }
 
 /// What an MCP client tells its model about this server.
-fn instructions(agent: &Agent, catalogue: &Catalogue<Runner>, identity: &Identity) -> String {
+pub(super) fn instructions(agent: &Agent, catalogue: &Catalogue<Runner>, identity: &Identity, phase: Phase) -> String {
     let mut text = format!("devloop serves the tools of the {}: {}", agent.title, agent.summary);
     if let Some(unit) = &identity.unit_id {
         let _ = write!(text, " This session works on the unit `{unit}`.");
     }
     text.push_str(" All paths are relative to the project directory.");
-    let shown = catalogue.declarations(Phase::Act);
-    let names: Vec<&str> = shown.iter().map(|entry| entry.name()).collect();
+    let snapshot = catalogue.snapshot();
+    let names: Vec<&str> = snapshot.declarations(phase).map(|entry| entry.name()).collect();
     let _ = write!(text, " Tools: {}.", names.join(", "));
-    let deferred = catalogue.deferred_listing(Phase::Act);
+    let deferred = snapshot.deferred_listing(phase);
     if !deferred.is_empty() {
         let _ = write!(text, "\n{deferred}");
     }

@@ -16,9 +16,14 @@ pub(super) struct Lists {
 }
 
 impl Lists {
+    /// Whether they leave nothing out.
+    pub(super) fn is_empty(&self) -> bool {
+        self.only.is_none() && self.without.is_empty()
+    }
+
     /// The refusal of a tool that is left out.
     pub(super) fn left_out(&self, tool: &Definition) -> Option<FailureBody> {
-        if self.only.is_none() && self.without.is_empty() {
+        if self.is_empty() {
             return None;
         }
         // Rules for lists name tools; what a call is about makes no difference.

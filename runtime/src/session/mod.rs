@@ -19,6 +19,7 @@ mod upstream;
 mod work;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,7 +34,7 @@ use devloop_core::registry::{Definition, Invocation};
 use devloop_core::sandbox::RelPath;
 use devloop_core::sandbox::Sandbox;
 use devloop_core::store::Store;
-use devloop_generated::HandleAll;
+use devloop_generated::{HandleAll, ToolId};
 use tokio::sync::OnceCell;
 
 use crate::call::{Approver, CallOutcome, CallRequest, Changes, Listing, ToolService};
@@ -52,6 +53,7 @@ pub use upstream::AlreadyConnected;
 pub(crate) use upstream::LARGEST_ANSWER;
 
 use audit::Trail;
+use builder::instructions;
 use lists::Lists;
 use outcome::{closed, no_turn, panicked, timed_out};
 use sandbox::sandbox_for;
@@ -72,7 +74,7 @@ struct Inner {
     identity: Arc<Identity>,
     agent: &'static Agent,
     catalogue: Arc<Catalogue<Runner>>,
-    lists: Lists,
+    lists: Arc<Lists>,
     policy: RwLock<Policy>,
     memory: Mutex<Memory>,
     hooks: Vec<Arc<dyn Hook>>,
@@ -83,7 +85,6 @@ struct Inner {
     waited: OnceCell<()>,
     sandboxes: BTreeMap<&'static str, OnceLock<Sandbox>>,
     lane: Lane,
-    instructions: String,
 }
 
 impl Session {
@@ -428,11 +429,19 @@ impl Session {
 impl ToolService for Session {
     fn tools(&self, listing: Listing) -> Vec<Arc<Definition>> {
         let (tools, phase) = (self.inner.catalogue.snapshot(), self.phase());
-        let listed = |entry: &&Arc<Entry<Runner>>| self.inner.lists.left_out(entry.definition()).is_none();
         let definition = |entry: &Arc<Entry<Runner>>| Arc::clone(entry.definition());
         match listing {
-            Listing::Shown => tools.declarations(phase).filter(listed).map(definition).collect(),
-            Listing::Every => tools.permitted(phase).filter(listed).map(definition).collect(),
+            Listing::Every => tools.permitted(phase).map(definition).collect(),
+            Listing::Shown => {
+                let listing = tools.deferred_listing(phase);
+                let shown = tools.declarations(phase).map(definition);
+                let told = |tool: Arc<Definition>| match listing.as_str() {
+                    "" => tool,
+                    listing if tool.name == ToolId::ToolSearch.name() => Arc::new(with_listing(&tool, listing)),
+                    _ => tool,
+                };
+                shown.map(told).collect()
+            }
         }
     }
 
@@ -449,12 +458,40 @@ impl ToolService for Session {
     }
 
     async fn call(&self, request: CallRequest) -> CallOutcome {
+        // A client may know the name of a server's tool from another day.
+        if !self.inner.catalogue.has(&request.tool) {
+            self.upstreams_settled().await;
+        }
         self.submit(request).await
     }
 
-    fn instructions(&self) -> &str {
-        &self.inner.instructions
+    fn instructions(&self) -> String {
+        instructions(
+            self.inner.agent,
+            &self.inner.catalogue,
+            &self.inner.identity,
+            self.phase(),
+        )
     }
+}
+
+/// The tool that finds others, whose description names those that are there: instructions are read once, and this
+/// whenever the tools have changed. Of many names the first are told.
+fn with_listing(search: &Definition, listing: &str) -> Definition {
+    const MOST: usize = 8 * 1024;
+    let mut search = search.clone();
+    let mut description = format!("{}\n\n", search.description);
+    match listing.char_indices().nth(MOST) {
+        None => description.push_str(listing),
+        Some((end, _)) => {
+            let end = listing[..end].rfind('\n').unwrap_or(end);
+            let more = listing[end..].lines().count().saturating_sub(2);
+            description.push_str(&listing[..end]);
+            let _ = write!(description, "\n… and {more} more\n</available-deferred-tools>");
+        }
+    }
+    search.description = description.into();
+    search
 }
 
 /// How a call ended, and what led there.

@@ -3,15 +3,15 @@
 //! Answers for connecting servers to the session's catalogue, and for carrying calls of their tools out. Leaves out the
 //! connections (`upstream`) and whether a call may be made, which is judged like any other.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use devloop_contract::failure::FailureBody;
-use devloop_core::catalogue::ConnectionState;
 use devloop_core::catalogue::names::served;
+use devloop_core::catalogue::{ConnectionState, Notice, Offered, Refused, Replaced};
 use serde_json::{Value, json};
 
-use super::{Answer, Runner, RunnerCall, RunnerError, Session, ToolRunner};
+use super::{Answer, Inner, Runner, RunnerCall, RunnerError, Session, ToolRunner};
 use crate::call::{Boxed, Passed};
 use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, Sink, Upstreams};
 
@@ -43,7 +43,10 @@ impl Session {
                 way: Arc::clone(&runners),
             })
         };
-        let sink: Arc<dyn Sink> = Arc::new(CatalogueSink::new(Arc::clone(&self.inner.catalogue), runner));
+        let sink: Arc<dyn Sink> = Arc::new(Watched {
+            into: CatalogueSink::new(Arc::clone(&self.inner.catalogue), runner),
+            session: Arc::downgrade(&self.inner),
+        });
         let upstreams = Arc::new(Upstreams::start(config, options, &sink));
         // Nobody else sets it.
         let _ = way.set(Arc::downgrade(&upstreams));
@@ -93,6 +96,34 @@ impl Session {
                 upstreams.settled(PATIENCE).await;
             })
             .await;
+    }
+}
+
+/// Puts everything into the session's catalogue, and forgets what a person allowed of tools that are others now: the yes
+/// was for what they said of themselves then.
+struct Watched<S> {
+    into: S,
+    session: Weak<Inner>,
+}
+
+impl<S: Sink> Sink for Watched<S> {
+    fn tools(&self, server: &str, offered: Vec<Offered>) -> Result<Replaced, Refused> {
+        let replaced = self.into.tools(server, offered)?;
+        if let Some(session) = self.session.upgrade() {
+            let mut memory = session.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            for tool in replaced.updated.iter().chain(&replaced.removed) {
+                memory.forget(tool);
+            }
+        }
+        Ok(replaced)
+    }
+
+    fn gone(&self, server: &str) {
+        self.into.gone(server);
+    }
+
+    fn notice(&self, notice: Notice) {
+        self.into.notice(notice);
     }
 }
 

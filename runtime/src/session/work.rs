@@ -107,6 +107,10 @@ impl Work for Call {
             .judge(&self.entry, invocation, &self.track.tool_use_id)
             .await;
         let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
+        // While a person thought about it, the mode may have become a stricter one.
+        if judged.decision.verdict == devloop_core::permission::Verdict::Ask && result.is_ok() {
+            result = self.session.still_allowed(&judged);
+        }
         if judged.changed && result.is_ok() {
             facts.paths = self.session.real_paths(&judged.invocation);
             result = self.change(&judged.invocation).map_err(Stop::from);

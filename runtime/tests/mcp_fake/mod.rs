@@ -68,8 +68,8 @@ impl ToolService for Fake {
         TOOLS.iter().map(|tool| Arc::new(Definition::from(*tool))).collect()
     }
 
-    fn instructions(&self) -> &'static str {
-        "A service for tests."
+    fn instructions(&self) -> String {
+        "A service for tests.".to_owned()
     }
 
     async fn call(&self, request: CallRequest) -> CallOutcome {

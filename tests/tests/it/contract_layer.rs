@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The names of all functions in the Rust files below a directory.
+/// The names of all tests in the Rust files below a directory.
 fn functions(dir: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -12,7 +12,17 @@ fn functions(dir: &Path, found: &mut BTreeSet<String>) {
             functions(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap();
-            let names = text.lines().filter_map(|line| {
+            let lines: Vec<&str> = text.lines().collect();
+            let names = lines.iter().enumerate().filter_map(|(number, line)| {
+                let before = &lines[number.saturating_sub(5)..number];
+                before
+                    .iter()
+                    .rev()
+                    .take_while(|line| !line.trim().is_empty())
+                    .find(|line| {
+                        let line = line.trim_start();
+                        line.starts_with("#[test]") || line.starts_with("#[tokio::test")
+                    })?;
                 let line = line.trim_start();
                 let line = line.strip_prefix("async ").unwrap_or(line);
                 let name = line.strip_prefix("fn ")?.split(['(', '<']).next()?;

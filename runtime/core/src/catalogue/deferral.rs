@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use super::snapshot::{is_deferred, is_permitted};
+use super::snapshot::is_deferred;
 use super::{Catalogue, Cause, Entry, Phase};
 use crate::registry::Text;
 
@@ -82,7 +82,7 @@ impl<R> Catalogue<R> {
     /// phase hides is neither found nor loaded.
     pub fn tool_search(&self, query: &str, maximum: Maximum, phase: Phase) -> Found<R> {
         let snapshot = self.snapshot();
-        let permitted = |entry: &Entry<R>| is_permitted(entry.definition(), phase);
+        let permitted = |entry: &Entry<R>| snapshot.permits(entry.definition(), phase);
         let mut found = Found {
             tools: Vec::new(),
             loaded: Vec::new(),

@@ -50,6 +50,7 @@ use crate::registry::{CompiledTool, Conflict, Definition, Owner, PathRule, Text}
 use offered::{same, take};
 use queues::Queues;
 use search::Words;
+use snapshot::Veil;
 
 /// How many changes a listener may be behind before it loses the oldest.
 const LISTENED: usize = 256;
@@ -226,6 +227,7 @@ pub struct Catalogue<R = ()> {
     path_rule: PathRule,
     state: Mutex<State<R>>,
     listeners: Broker<Change>,
+    veil: Option<Veil>,
 }
 
 #[derive(Debug)]
@@ -264,7 +266,16 @@ impl<R> Catalogue<R> {
                 queues: Queues::default(),
             }),
             listeners: Broker::new(),
+            veil: None,
         }
+    }
+
+    /// Hides tools: they stay callable by name, and are neither declared, listed, searched nor suggested. A fork hides
+    /// nothing until it is told.
+    #[must_use]
+    pub fn hiding(mut self, hidden: impl Fn(&Definition) -> bool + Send + Sync + 'static) -> Self {
+        self.veil = Some(Veil(Arc::new(hidden)));
+        self
     }
 
     fn enter(&self) -> MutexGuard<'_, State<R>> {
@@ -480,7 +491,12 @@ impl<R> Catalogue<R> {
     /// there were any.
     pub fn snapshot(&self) -> Snapshot<R> {
         let state = self.enter();
-        Snapshot::new(state.revision, Arc::clone(&state.tools), Arc::clone(&state.loaded))
+        Snapshot::new(
+            state.revision,
+            Arc::clone(&state.tools),
+            Arc::clone(&state.loaded),
+            self.veil.clone(),
+        )
     }
 
     /// The tool of a name or an alias.

@@ -4,6 +4,7 @@
 //! model is shown. Leaves out changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use devloop_contract::tool::{Exposure, Kind};
@@ -29,6 +30,17 @@ pub struct Snapshot<R = ()> {
     revision: u64,
     tools: Arc<Tools<R>>,
     loaded: Arc<BTreeSet<Text>>,
+    veil: Option<Veil>,
+}
+
+/// Says which tools are hidden: they can be called by name, and are neither shown nor found.
+#[derive(Clone)]
+pub(super) struct Veil(pub(super) Arc<dyn Fn(&Definition) -> bool + Send + Sync>);
+
+impl fmt::Debug for Veil {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Veil")
+    }
 }
 
 impl<R> Clone for Snapshot<R> {
@@ -37,6 +49,7 @@ impl<R> Clone for Snapshot<R> {
             revision: self.revision,
             tools: Arc::clone(&self.tools),
             loaded: Arc::clone(&self.loaded),
+            veil: self.veil.clone(),
         }
     }
 }
@@ -71,11 +84,12 @@ pub struct Stats {
 }
 
 impl<R> Snapshot<R> {
-    pub(super) fn new(revision: u64, tools: Arc<Tools<R>>, loaded: Arc<BTreeSet<Text>>) -> Self {
+    pub(super) fn new(revision: u64, tools: Arc<Tools<R>>, loaded: Arc<BTreeSet<Text>>, veil: Option<Veil>) -> Self {
         Self {
             revision,
             tools,
             loaded,
+            veil,
         }
     }
 
@@ -185,7 +199,7 @@ impl<R> Snapshot<R> {
 
     /// The names and aliases nearest to one that is not there, best first, at most three.
     pub fn nearest(&self, name: &str) -> Vec<String> {
-        self.nearest_among(name, |_| true)
+        self.nearest_among(name, |entry| !self.hides(entry.definition()))
     }
 
     pub(super) fn nearest_among(&self, name: &str, among: impl Fn(&Entry<R>) -> bool) -> Vec<String> {
@@ -201,14 +215,14 @@ impl<R> Snapshot<R> {
     pub fn declarations(&self, phase: Phase) -> impl Iterator<Item = &Arc<Entry<R>>> {
         let can_search = self.can_search(phase);
         self.all().filter(move |entry| {
-            is_permitted(entry.definition(), phase)
+            self.permits(entry.definition(), phase)
                 && (!can_search || !is_deferred(entry.definition()) || self.is_loaded(entry.name()))
         })
     }
 
     /// The tools that the phase permits, shown or not, by name.
     pub fn permitted(&self, phase: Phase) -> impl Iterator<Item = &Arc<Entry<R>>> {
-        self.all().filter(move |entry| is_permitted(entry.definition(), phase))
+        self.all().filter(move |entry| self.permits(entry.definition(), phase))
     }
 
     /// The tools that are permitted and not shown, as a text for the model; empty when there are none. The same tools give
@@ -218,7 +232,7 @@ impl<R> Snapshot<R> {
         if self.can_search(phase) {
             for entry in self.all() {
                 let tool = entry.definition();
-                if is_permitted(tool, phase) && is_deferred(tool) && !self.is_loaded(&tool.name) {
+                if self.permits(tool, phase) && is_deferred(tool) && !self.is_loaded(&tool.name) {
                     text.push_str(&tool.name);
                     text.push('\n');
                 }
@@ -237,7 +251,7 @@ impl<R> Snapshot<R> {
         }
         let waits = |entry: &&Arc<Entry<R>>| {
             let tool = entry.definition();
-            is_permitted(tool, phase) && is_deferred(tool) && !self.is_loaded(&tool.name)
+            self.permits(tool, phase) && is_deferred(tool) && !self.is_loaded(&tool.name)
         };
         self.all().filter(waits).count()
     }
@@ -249,11 +263,20 @@ impl<R> Snapshot<R> {
 
     fn can_search(&self, phase: Phase) -> bool {
         let search = self.tools.sorted.get(TOOL_SEARCH);
-        search.is_some_and(|entry| is_permitted(entry.definition(), phase))
+        search.is_some_and(|entry| self.permits(entry.definition(), phase))
+    }
+
+    /// Whether a tool may be shown in this phase.
+    pub(super) fn permits(&self, tool: &Definition, phase: Phase) -> bool {
+        is_permitted(tool, phase) && !self.hides(tool)
+    }
+
+    fn hides(&self, tool: &Definition) -> bool {
+        self.veil.as_ref().is_some_and(|veil| (veil.0)(tool))
     }
 }
 
-pub(super) fn is_permitted(tool: &Definition, phase: Phase) -> bool {
+fn is_permitted(tool: &Definition, phase: Phase) -> bool {
     phase == Phase::Act || tool.kind == Kind::ReadOnly
 }
 

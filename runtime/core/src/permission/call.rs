@@ -5,6 +5,7 @@
 
 use devloop_contract::tool::Kind;
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::rule::Rule;
 use super::signature::{Signature, rule_of};
@@ -41,6 +42,8 @@ pub struct Call {
     is_compound: bool,
     /// The commands of such a text, roughly: quotes are not heeded.
     commands: Vec<String>,
+    /// The content, and those commands, as they could be written as well.
+    spelled: Vec<String>,
 }
 
 impl Call {
@@ -81,10 +84,12 @@ impl Call {
             suspected,
             is_compound,
             commands: Vec::new(),
+            spelled: Vec::new(),
         };
         if is_compound {
             call.commands = commands(call.content().unwrap_or_default());
         }
+        call.spelled = call.spelled_otherwise();
         // What doesn't mean this very call would be remembered in vain, or for others.
         call.remember = remember.filter(|rule| rule.loosens(&call));
         call
@@ -100,6 +105,7 @@ impl Call {
             .map(|name| format!("mcp__{server}__{name}").into())
             .collect();
         self.other_names.extend(names);
+        self.other_names.push(format!("mcp__{server}").into());
         self
     }
 
@@ -119,8 +125,25 @@ impl Call {
             .collect();
         self.other_names.extend(tools);
         self.other_names.push(format!("mcp__{server}").into());
-        self.suspected.extend(asks_for.map(str::to_owned));
+        self.suspected.extend(asks_for.map(path_in));
         self
+    }
+
+    /// The content as it could be written as well, for rules that hold back: a path without its detours, a command with
+    /// single blanks and a bare first word.
+    fn spelled_otherwise(&self) -> Vec<String> {
+        let Some(content) = self.content().filter(|_| self.is_judged()) else {
+            return Vec::new();
+        };
+        let mut spelled = Vec::new();
+        if self.kind == Kind::Execute {
+            let all = std::iter::once(content).chain(self.commands.iter().map(String::as_str));
+            spelled.extend(all.map(plain_command));
+        } else {
+            spelled.push(plain_path(content));
+        }
+        spelled.retain(|other| other != content);
+        spelled
     }
 
     /// The tool's permission class.
@@ -170,13 +193,38 @@ impl Call {
     }
 
     pub(super) fn commands(&self) -> impl Iterator<Item = &str> {
-        self.commands.iter().map(String::as_str)
+        self.commands.iter().chain(&self.spelled).map(String::as_str)
     }
 
     /// Whether the content is small enough to be held against patterns.
     pub(super) fn is_judged(&self) -> bool {
         self.content().is_none_or(|content| content.len() <= LONGEST_CONTENT) && self.commands.len() <= MOST_COMMANDS
     }
+}
+
+/// A path without empty and `.` parts, composed.
+fn plain_path(path: &str) -> String {
+    let root = if path.starts_with('/') { "/" } else { "" };
+    let parts: Vec<&str> = path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
+    let plain: String = parts.join("/").nfc().collect();
+    format!("{root}{plain}")
+}
+
+/// A command with single blanks between its words, without what is set before it, its first word without quotes.
+fn plain_command(command: &str) -> String {
+    let sets = |word: &str| {
+        let name = word.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+    };
+    let mut words = command.split_whitespace().skip_while(|word| sets(word));
+    let first: String = words.next().unwrap_or_default().replace(['"', '\'', '\\'], "");
+    std::iter::once(first.as_str())
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// One more than are looked at, at most.
@@ -198,7 +246,8 @@ fn names(tool: &Definition, signature: &Signature) -> (Vec<Text>, Vec<Text>) {
         sure.push(signature.tool().to_owned().into());
     }
     // As Claude Code calls what this server offers, when the server has its usual name.
-    let mut other: Vec<Text> = vec![format!("mcp__devloop__{}", tool.name).into()];
+    let mut other: Vec<Text> = vec!["mcp__devloop".into()];
+    other.extend(tool.names().map(|name| Text::from(format!("mcp__devloop__{name}"))));
     if let Owner::Server(server) = &tool.owner {
         sure.push(format!("mcp__{}", tool.name).into());
         if let Some((served, _)) = tool.name.split_once("__") {
@@ -225,9 +274,47 @@ enum Named {
     Otherwise,
 }
 
+/// Whether a text could be a path, whatever the field is called.
+fn looks_like_a_path(text: &str) -> bool {
+    const LONGEST: usize = 1_024;
+    let begins = || {
+        ["/", "./", "../", "~", "file:"]
+            .iter()
+            .any(|start| text.starts_with(start))
+    };
+    // A sentence has blanks; a path has some too, and then says by its beginning that it is one.
+    text.len() <= LONGEST && text.contains(['/', '\\', '~']) && (!text.contains(char::is_whitespace) || begins())
+}
+
+/// The path in a text: of a `file:` address without what follows it, and with its escapes read.
+fn path_in(text: &str) -> String {
+    let Some(address) = text
+        .get(..5)
+        .filter(|scheme| scheme.eq_ignore_ascii_case("file:"))
+        .map(|_| &text[5..])
+    else {
+        return text.to_owned();
+    };
+    let path = address.split(['?', '#']).next().unwrap_or_default();
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, more @ ..] = rest {
+        let escaped = match more {
+            [high, low, ..] if *first == b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                digit(*high).zip(digit(*low)).map(|(high, low)| high * 16 + low)
+            }
+            _ => None,
+        };
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &more[2..] } else { more };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 fn suspect(value: &Value, named: Named, deeper: usize, found: &mut Vec<String>) {
     match value {
-        Value::String(text) if named == Named::LikeAPath => found.push(text.clone()),
+        Value::String(text) if named == Named::LikeAPath || looks_like_a_path(text) => found.push(path_in(text)),
         Value::Array(items) if deeper > 0 => {
             for item in items {
                 suspect(item, named, deeper - 1, found);

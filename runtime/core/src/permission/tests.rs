@@ -629,3 +629,63 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_deny_rule_means_a_path_however_it_is_written_and_a_command_however_it_is_spaced() {
+    let tool = |name: &'static str, kind: Kind| {
+        let schema = serde_json::json!({
+            "type": "object", "properties": { "it": { "type": "string" } }, "required": ["it"],
+            "additionalProperties": false,
+        });
+        let naming = crate::registry::Naming {
+            signature: format!("{name}({{it}})").into(),
+            rule: "".into(),
+        };
+        let tool = crate::registry::ToolBuilder::new(name).summary("Acts.").kind(kind);
+        tool.permission(naming).input_schema(schema).build().unwrap()
+    };
+    let (edit, bash) = (tool("Edit", Kind::Write), tool("Bash", Kind::Execute));
+    let denied = |tool: &crate::registry::Definition, rule: &str, it: &str| {
+        Rule::parse(rule)
+            .unwrap()
+            .tightens(&Call::new(tool, &serde_json::json!({ "it": it }), &[]))
+    };
+    for path in ["secret/x", "./secret/x", ".//secret/x", "secret//x", "secret/./x"] {
+        assert!(denied(&edit, "Edit(secret/**)", path), "{path}");
+    }
+    assert!(denied(&edit, "Edit(a.txt)", "a.txt/"));
+    assert!(denied(&edit, "Edit(é)", "e\u{301}"));
+    assert!(!denied(&edit, "Edit(secret/**)", "other/secret/x"));
+    for command in [
+        "rm x",
+        "rm\tx",
+        "'rm' x",
+        "\"rm\" x",
+        "\\rm x",
+        "A=1 rm x",
+        "ls; 'rm'  x",
+    ] {
+        assert!(denied(&bash, "Bash(rm *)", command), "{command}");
+    }
+    assert!(!denied(&bash, "Bash(rm *)", "ls rm"));
+}
+
+#[test]
+fn what_an_untrusted_tool_is_given_is_looked_at_whatever_the_field_is_called() {
+    let offered = serde_json::json!({ "name": "fetch", "inputSchema": { "type": "object" } });
+    let catalogue = crate::catalogue::Catalogue::new(|_| Ok(()));
+    let offered = vec![serde_json::from_value(offered).unwrap()];
+    catalogue.replace_dynamic("web", offered, |_| ()).unwrap();
+    let entry = catalogue.get("web__fetch").unwrap();
+    for text in [
+        "file:///root/.ssh/id_rsa",
+        "file:///root/%2essh/id_rsa?x#y",
+        "/root/.ssh/id_rsa",
+        "~/.ssh/id_rsa",
+    ] {
+        let input = serde_json::json!({ "location": [text] });
+        let call = Call::new(entry.definition(), &input, &[]);
+        let decision = Policy::new(Mode::Bypass).decide(&call, &Memory::default());
+        assert_eq!(decision.verdict, Verdict::Deny, "{text}");
+    }
+}

@@ -73,11 +73,8 @@ impl<S: ToolService> Server<S> {
             .enable_resources()
             .enable_prompts()
             .build();
-        let mut info = ServerConfig::new(capabilities)
+        let info = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new(name, env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"));
-        if !service.instructions().is_empty() {
-            info = info.with_instructions(service.instructions());
-        }
         let server = Self {
             info,
             lists: Lists::default(),
@@ -163,7 +160,11 @@ impl<S: ToolService> Server<S> {
 
 impl<S: ToolService> ServerHandler for Server<S> {
     fn get_info(&self) -> ServerConfig {
-        self.info.clone()
+        let (info, instructions) = (self.info.clone(), self.service.instructions());
+        if instructions.is_empty() {
+            return info;
+        }
+        info.with_instructions(instructions)
     }
 
     async fn list_tools(
