@@ -194,7 +194,7 @@ impl Caller {
                 Ok(_) => {}
                 Err(error) => {
                     printer.error(format_args!("cannot read line {number}: {error}"));
-                    return worst.max(Exit::System);
+                    return worse(worst, Exit::System);
                 }
             }
             let (tool, done) = match one(&line, args.tool.as_deref()) {
@@ -206,7 +206,7 @@ impl Caller {
                 Done::Explained(told, exit) => (told, exit),
             };
             printer.json(&json!({ "line": number, "tool": tool, "result": result }));
-            worst = worst.max(exit);
+            worst = worse(worst, exit);
             if exit != Exit::Ok && args.stop_on_failure {
                 printer.complain(format_args!("Stopped at line {number}."));
                 break;
@@ -214,6 +214,18 @@ impl Caller {
         }
         worst
     }
+}
+
+/// The worse of two ends: what broke is worse than what was asked for wrongly, whatever their numbers are.
+fn worse(one: Exit, other: Exit) -> Exit {
+    let rank = |exit: Exit| match exit {
+        Exit::Ok => 0,
+        Exit::Expected => 1,
+        Exit::Refused => 2,
+        Exit::Usage => 3,
+        Exit::System => 4,
+    };
+    if rank(other) > rank(one) { other } else { one }
 }
 
 /// One call of a batch.

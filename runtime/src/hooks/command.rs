@@ -364,8 +364,15 @@ fn after(output: Output) -> After {
 }
 
 impl Hook for CommandHook {
+    /// The program and its first argument: what follows may hold secrets, and agents are told the name.
     fn name(&self) -> Cow<'static, str> {
-        self.command.join(" ").into()
+        const LONGEST: usize = 80;
+        let mut name: String = self.command.iter().take(2).cloned().collect::<Vec<_>>().join(" ");
+        if let Some((end, _)) = name.char_indices().nth(LONGEST) {
+            name.truncate(end);
+            name.push('…');
+        }
+        name.into()
     }
 
     fn hears(&self, call: HookCall<'_>) -> bool {

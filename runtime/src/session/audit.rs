@@ -74,7 +74,7 @@ impl Drop for Trail {
         let Some(call) = self.call.take() else { return };
         let outcome = Outcome {
             code: "abandoned".to_owned(),
-            reason: Some("nobody waited for its end".to_owned()),
+            reason: Some("nobody waited for its end; it may have been done".to_owned()),
             error_id: None,
         };
         let ended = call.ended(self, outcome);

@@ -623,7 +623,10 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
         }
         cause = this.source();
     }
-    text
+    // The library names its types, which tell nobody anything.
+    const OWN: &str = "Transport [devloop_runtime::upstream::wire::Pipes] error: ";
+    text.replace(OWN, "")
+        .replace("Send message error ", "nothing could be sent: ")
 }
 
 /// Servers without a handshake tell changes only to those who listen.

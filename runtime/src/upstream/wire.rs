@@ -215,7 +215,8 @@ fn judge(
                 return;
             }
             // Duplicate keys are the server's own affair.
-            match json::parse(line).map(|parsed| parsed.value) {
+            // A text cut inside of a character is told with a mark in its place.
+            match parse(line) {
                 Ok(Value::Object(frame)) => {
                     if let Err(frame) = read_frame(frame, pending, typed, listener) {
                         listener.garbage(&cut(&frame));
@@ -246,6 +247,41 @@ fn judge(
             }
         }
     }
+}
+
+/// A frame; what only fails for half a character is read with a mark in its place.
+fn parse(line: &[u8]) -> Result<Value, serde_json::Error> {
+    json::parse(line).map(|parsed| parsed.value).or_else(|error| {
+        let text = String::from_utf8_lossy(line);
+        let mended = without_lone_surrogates(&text);
+        json::parse(mended.as_bytes())
+            .map(|parsed| parsed.value)
+            .map_err(|_| error)
+    })
+}
+
+/// JSON text in which each half of a surrogate pair that stands alone is the replacement character.
+fn without_lone_surrogates(text: &str) -> String {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut mended = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(found) = text[at..].find('\\') {
+        let here = at + found;
+        mended.push_str(&text[at..here]);
+        let (taken, kept) = match (unit(here), unit(here + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (12, true),
+            (Some(0xD800..=0xDFFF), _) => (6, false),
+            // With what it escapes, which may be another backslash.
+            _ => (1 + text[here + 1..].chars().next().map_or(0, char::len_utf8), true),
+        };
+        mended.push_str(if kept { &text[here..here + taken] } else { "\\ufffd" });
+        at = here + taken;
+    }
+    mended.push_str(&text[at..]);
+    mended
 }
 
 fn too_long(id: RequestId, bytes: u64) -> ServerJsonRpcMessage {
@@ -462,6 +498,29 @@ mod tests {
                     .prop_map(|map| Value::Object(map.into_iter().collect())),
             ]
         })
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_ends_its_request_and_half_a_character_is_mended() {
+        let answered = |line: &[u8]| {
+            let (messages, ..) = read(line);
+            match &messages[..] {
+                [JsonRpcMessage::Response(response)] => Ok(serde_json::to_value(&response.result).unwrap()),
+                [JsonRpcMessage::Error(error)] => Err((error.id.clone(), error.error.code)),
+                other => panic!("{other:?}"),
+            }
+        };
+        let mended = json!({ "text": "\u{fffd} x\u{1f600}\\ud800" });
+        let half = br#"{"id":3,"result":{"text":"\ud800 x\ud83d\ude00\\ud800"}}"#;
+        assert_eq!(answered(half), Ok(mended));
+        assert_eq!(
+            answered(b"{\"id\":3,\"result\":{\"text\":\"\xff\"}}"),
+            Ok(json!({ "text": "\u{fffd}" }))
+        );
+        let deep = format!(r#"{{"id":3,"result":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+        for line in [deep.as_bytes(), br#"{"id":3,"result":1e400}"#, br#"{"id":3,"result":{"#] {
+            assert_eq!(answered(line), Err((Some(RequestId::Number(3)), UNREADABLE)));
+        }
     }
 
     proptest! {

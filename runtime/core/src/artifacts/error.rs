@@ -90,7 +90,7 @@ impl fmt::Display for ArtifactError {
             }
             Self::Full { what, wanted, limit } => write!(
                 f,
-                "the session's artifacts would be {wanted} {what}, and may be {limit}; remove them, or begin another session"
+                "the session's artifacts would be {wanted} {what}, and may be {limit}; they go with the session, by `devloop gc` when they are old enough; another session has room of its own"
             ),
             Self::Drifted { path, cause } => write!(
                 f,

@@ -173,8 +173,9 @@ impl AuditLog {
             seq: 0,
             ts: String::new(),
             caller: call.caller,
-            tool: call.tool,
-            alias: call.alias,
+            // Whatever was sent as a name stands here.
+            tool: redacted("", &call.tool),
+            alias: call.alias.map(|alias| redacted("", &alias)),
             input: call.input.redacted(search),
             built: built.map(|built| built.redacted(search)),
             decision: decision.map(|decision| decision.redacted(search)).or(plain),

@@ -14,6 +14,8 @@ use rmcp::model::{
 };
 use serde_json::json;
 
+use super::answer::shortened;
+
 /// The whole catalogue.
 const CATALOGUE: &str = "devloop://catalogue";
 
@@ -59,8 +61,11 @@ pub(super) fn read(uri: &str, tools: &[Arc<Definition>]) -> Result<ReadResourceR
         let known: Vec<String> = known.chain([CATALOGUE.to_owned()]).collect();
         let nearest = text::nearest(uri, known.iter().map(String::as_str), 3);
         return Err(ErrorData::resource_not_found(
-            format!("there is no resource {uri:?}; `resources/list` has all"),
-            Some(json!({ "uri": uri, "nearest": nearest })),
+            format!(
+                "there is no resource {:?}; `resources/list` has all",
+                shortened(uri, 200)
+            ),
+            Some(json!({ "uri": shortened(uri, 200), "nearest": nearest })),
         ));
     };
     let contents = ResourceContents::text(page, uri).with_mime_type(MARKDOWN);
@@ -81,8 +86,12 @@ pub(super) fn prompt(name: &str) -> Result<GetPromptResult, ErrorData> {
     let Some(agent) = agent else {
         let known: Vec<&str> = AGENTS.iter().map(|agent| agent.name).collect();
         return Err(ErrorData::invalid_params(
-            format!("there is no prompt {name:?}; there are {}", known.join(", ")),
-            Some(json!({ "name": name, "prompts": known })),
+            format!(
+                "there is no prompt {:?}; there are {}",
+                shortened(name, 64),
+                known.join(", ")
+            ),
+            Some(json!({ "name": shortened(name, 64), "prompts": known })),
         ));
     };
     let message = PromptMessage::new_text(Role::User, agent.prompt);
