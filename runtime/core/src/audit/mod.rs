@@ -174,8 +174,8 @@ impl AuditLog {
             ts: String::new(),
             caller: call.caller,
             // Whatever was sent as a name stands here.
-            tool: redacted("", &call.tool),
-            alias: call.alias.map(|alias| redacted("", &alias)),
+            tool: redacted::redacted("", &call.tool),
+            alias: call.alias.map(|alias| redacted::redacted("", &alias)),
             input: call.input.redacted(search),
             built: built.map(|built| built.redacted(search)),
             decision: decision.map(|decision| decision.redacted(search)).or(plain),
