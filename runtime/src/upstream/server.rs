@@ -612,6 +612,9 @@ fn handshake_failed(error: &ClientInitializeError) -> (String, Hope) {
     (problem, Hope::Some)
 }
 
+/// The protocol library names types, which tell nobody anything.
+const OWN_TYPES: &str = "Transport [devloop_runtime::upstream::wire::Pipes] error: ";
+
 /// An error with its causes, which the library's own texts leave out.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -623,9 +626,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
         }
         cause = this.source();
     }
-    // The library names its types, which tell nobody anything.
-    const OWN: &str = "Transport [devloop_runtime::upstream::wire::Pipes] error: ";
-    text.replace(OWN, "")
+    text.replace(OWN_TYPES, "")
         .replace("Send message error ", "nothing could be sent: ")
 }
 
