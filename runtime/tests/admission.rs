@@ -949,3 +949,78 @@ fn a_call_that_was_allowed_is_denied_all_the_same_when_the_mode_became_stricter_
     assert!(reason(&outcome).contains("the mode is `plan`"), "{outcome:?}");
     assert_eq!(fixture.ran(), 0);
 }
+
+#[test]
+fn a_hook_after_the_call_hears_of_no_call_that_did_not_run() {
+    let fixture = Fixture::new();
+    let hook = Arc::new(Says {
+        name: "censor",
+        before: Before::Pass,
+        after: After::Withhold("always".to_owned()),
+        heard: Mutex::default(),
+    });
+    let session = fixture.session(Kind::Execute, |builder| {
+        builder.rule(List::Deny, rule("echo(no)"), "test").hook(hook)
+    });
+    assert_eq!(code(&fixture.echo(&session, "no")), "permission_denied");
+    assert_eq!(code(&fixture.echo(&session, "asked")), "permission_denied");
+}
+
+#[test]
+fn calls_on_one_file_follow_each_other_whatever_name_they_give_it() {
+    let fixture = Fixture::new();
+    fixture.project.put("real.txt", "x");
+    std::os::unix::fs::symlink("real.txt", fixture.project.path().join("link.txt")).unwrap();
+    let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let session = || {
+        let catalogue = empty_catalogue();
+        let tool = ToolBuilder::new("edit")
+            .summary("Edits a file.")
+            .kind(Kind::Write)
+            .affected_path("/path")
+            .input_schema(json!({
+                "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
+                "additionalProperties": false,
+            }))
+            .build()
+            .unwrap();
+        let (inside, most) = (Arc::clone(&inside), Arc::clone(&most));
+        let runner = Runner::of(move |_| {
+            let (inside, most) = (Arc::clone(&inside), Arc::clone(&most));
+            async move {
+                most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                inside.fetch_sub(1, Ordering::SeqCst);
+                Ok(json!({}))
+            }
+        });
+        catalogue.register(tool, runner).unwrap();
+        builder(&fixture.project)
+            .tools(&catalogue)
+            .mode(Mode::Bypass)
+            .build()
+            .unwrap()
+    };
+    let (one, two) = (session(), session());
+    let both = |first: &str, second: &str| {
+        most.store(0, Ordering::SeqCst);
+        let call = |session: &Session, path: &str| {
+            session.submit(CallRequest::new(
+                "edit",
+                object(json!({ "path": path })),
+                format!("test:{path}"),
+            ))
+        };
+        let outcomes = fixture
+            .runtime
+            .block_on(async { tokio::join!(call(&one, first), call(&two, second)) });
+        assert!(
+            matches!(outcomes, (CallOutcome::Success(_), CallOutcome::Success(_))),
+            "{outcomes:?}"
+        );
+        most.load(Ordering::SeqCst)
+    };
+    assert_eq!(both("real.txt", "real.txt"), 1);
+    assert_eq!(both("real.txt", "link.txt"), 1, "a link is the file that it leads to");
+    assert_eq!(both("real.txt", "other.txt"), 2, "other files are no hindrance");
+}

@@ -561,32 +561,35 @@ async fn without_an_opening_the_question_is_an_answer_and_the_call_comes_again()
     let answer = wire.next().await;
     assert_eq!(answer["result"]["structuredContent"]["noted"], "a", "{answer}");
 
-    // A yes to one input is none to another, and none without its question.
+    // A yes to one input is none to another, none without its question, and none a second time.
     for params in [
         again("b", &state, &yes),
         again("b", &Value::Null, &yes),
         again("b", &json!("made up"), &yes),
+        again("a", &state, &yes),
     ] {
         wire.send(&modern(3, "tools/call", params)).await;
         let answer = wire.next().await;
         assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
         assert_ne!(answer["result"]["requestState"], state);
     }
-    wire.send(&modern(
-        4,
-        "tools/call",
-        again("a", &state, &json!({ "action": "decline" })),
-    ))
-    .await;
-    assert!(text_of(&wire.next().await).contains("a person said no"));
     assert_eq!(rig.noted(), 1);
-    wire.send(&modern(
-        5,
-        "tools/call",
-        again("a", &state, &accept("allow for this session")),
-    ))
-    .await;
-    assert_eq!(wire.next().await["result"]["structuredContent"]["noted"], "a");
+    for (id, said, noted) in [
+        (4, json!({ "action": "decline" }), false),
+        (5, accept("allow for this session"), true),
+    ] {
+        wire.send(&modern(id, "tools/call", note("a"))).await;
+        let state = wire.next().await["result"]["requestState"].clone();
+        wire.send(&modern(id + 100, "tools/call", again("a", &state, &said)))
+            .await;
+        let answer = wire.next().await;
+        if noted {
+            assert_eq!(answer["result"]["structuredContent"]["noted"], "a", "{answer}");
+        } else {
+            assert!(text_of(&answer).contains("a person said no"), "{answer}");
+            assert_eq!(rig.noted(), 1);
+        }
+    }
     wire.send(&modern(6, "tools/call", note("a"))).await;
     assert_eq!(wire.next().await["result"]["structuredContent"]["noted"], "a");
     // A client that cannot ask is not asked.

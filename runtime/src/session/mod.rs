@@ -143,10 +143,9 @@ impl Session {
         }
     }
 
-    /// Takes no more calls. Those that were taken go on; what was allowed for the session is forgotten.
+    /// Takes no more calls. Those that were taken go on.
     pub fn close(&self) {
         self.inner.closed.store(true, Ordering::Release);
-        self.memory().clear();
     }
 
     fn policy(&self) -> RwLockReadGuard<'_, Policy> {

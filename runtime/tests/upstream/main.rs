@@ -6,4 +6,6 @@ mod faults;
 #[cfg(feature = "upstream-http")]
 mod http;
 mod rig;
+#[cfg(feature = "testing")]
+mod session;
 mod talk;

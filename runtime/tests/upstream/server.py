@@ -45,7 +45,10 @@ def tool(name, schema=None, **more):
 
 
 def tools():
-    good = [tool(name) for name in ["echo", "env", "pid", "fail", "exit", "sleep", "big", "spawn", "steps", "noise"]]
+    # What they take is not said: anything.
+    takes = {"type": "object", "additionalProperties": True}
+    names = ["echo", "env", "pid", "fail", "exit", "sleep", "big", "spawn", "steps", "noise"]
+    good = [tool(name, takes) for name in names]
     if MODE == "many":
         return [tool(f"t{number}") for number in range(int(ARGUMENT))]
     if MODE == "bad-tools":

@@ -1,0 +1,250 @@
+//! Upstream servers of a session: their tools on the same path as all others, and the registry's own tools that reach them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use devloop_core::permission::{List, Mode, Rule};
+use devloop_runtime::AgentId;
+use devloop_runtime::call::{Approval, Approver, Ask, Boxed, CallOutcome, CallRequest, Listing, ToolService};
+use devloop_runtime::identity::{Given, identify};
+use devloop_runtime::session::{Session, SessionBuilder};
+use devloop_runtime::testing::TestProject;
+use devloop_runtime::upstream::McpConfig;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use crate::rig::{fake, options, run, until};
+
+/// A session with the servers, which may take a while to be there.
+fn session(
+    project: &TestProject,
+    servers: &[(&str, Value)],
+    adjust: impl FnOnce(SessionBuilder) -> SessionBuilder,
+) -> Session {
+    let agent = AgentId::Pm.agent();
+    let identity = identify(agent, project.path(), Given::default(), None).expect("an identity");
+    let builder = Session::builder(Arc::clone(project.project()), agent, identity);
+    let session = adjust(builder).build().expect("a session");
+    let servers: Map<String, Value> = servers
+        .iter()
+        .map(|(name, server)| ((*name).to_owned(), server.clone()))
+        .collect();
+    let text = json!({ "mcpServers": servers }).to_string();
+    let config = McpConfig::parse("test", text.as_bytes(), |name| std::env::var(name).ok()).expect("it fits");
+    session.connect(config, &options()).expect("connected once");
+    session
+}
+
+fn request(tool: &str, arguments: Value) -> CallRequest {
+    let Value::Object(arguments) = arguments else {
+        panic!("an object")
+    };
+    CallRequest::new(tool, arguments, format!("test:{tool}"))
+}
+
+async fn call(session: &Session, tool: &str, arguments: Value) -> CallOutcome {
+    session.call(request(tool, arguments)).await
+}
+
+#[track_caller]
+fn success(outcome: CallOutcome) -> Value {
+    match outcome {
+        CallOutcome::Success(value) => value,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn code(outcome: &CallOutcome) -> &str {
+    match outcome {
+        CallOutcome::Expected(body) => &body.code,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn allow_all(builder: SessionBuilder) -> SessionBuilder {
+    builder.rule(List::Allow, Rule::parse("s__*").expect("a rule"), "test")
+}
+
+#[test]
+fn the_first_call_waits_for_the_servers_and_its_answer_comes_as_it_is() {
+    let project = TestProject::new();
+    run(async {
+        let session = session(&project, &[("s", fake(&[]))], allow_all);
+        // Without a list before.
+        let CallOutcome::Passed(answer) = call(&session, "s__echo", json!({ "a": 1 })).await else {
+            panic!("it is passed on");
+        };
+        assert_eq!(answer.structured_content, Some(json!({ "echo": { "a": 1 } })));
+        assert!(!answer.is_error);
+        let CallOutcome::Passed(answer) = call(&session, "s__fail", json!({})).await else {
+            panic!("a tool's own failure is passed on, too");
+        };
+        assert!(answer.is_error);
+        let refused = call(&session, "s__fail", json!({ "protocol": true })).await;
+        assert_eq!(code(&refused), "server_error");
+        session.upstreams().expect("connected").close().await;
+    });
+}
+
+#[test]
+fn progress_and_cancellation_go_through() {
+    let project = TestProject::new();
+    run(async {
+        let session = session(&project, &[("s", fake(&[]))], allow_all);
+        let (sender, mut steps) = mpsc::unbounded_channel();
+        let mut steps_wanted = request("s__steps", json!({}));
+        steps_wanted.progress = Some(sender);
+        assert!(matches!(session.call(steps_wanted).await, CallOutcome::Passed(_)));
+        let mut done = Vec::new();
+        while let Ok(step) = steps.try_recv() {
+            done.push(step.done);
+        }
+        assert_eq!(done, [1.0, 2.0, 3.0]);
+
+        let sleeps = request("s__sleep", json!({ "seconds": 60 }));
+        let cancel = sleeps.cancel.clone();
+        let (outcome, ()) = tokio::join!(session.call(sleeps), async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            cancel.cancel();
+        });
+        assert_eq!(outcome, CallOutcome::Cancelled);
+        // The server heard of it.
+        for _ in 0..200 {
+            let CallOutcome::Passed(state) = call(&session, "s__pid", json!({})).await else {
+                panic!("it is passed on");
+            };
+            let heard = state.structured_content.expect("its state")["cancelled"]
+                .as_object()
+                .map(Map::len);
+            if heard == Some(1) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the server was not told");
+    });
+}
+
+#[test]
+fn resources_prompts_and_tasks_are_reached_by_the_registrys_own_tools() {
+    let project = TestProject::new();
+    run(async {
+        let session = session(
+            &project,
+            &[("s", fake(&[])), ("down", json!({ "command": "/nonexistent" }))],
+            |builder| builder,
+        );
+        session.ready().await;
+        let listed = success(call(&session, "mcp_resources_list", json!({})).await);
+        assert_eq!(
+            listed["resources"],
+            json!([{ "uri": "file:///a", "name": "a", "server": "s" }])
+        );
+        assert_eq!(listed["failed"][0]["server"], "down");
+        let read = success(
+            call(
+                &session,
+                "mcp_resources_read",
+                json!({ "server": "s", "uri": "file:///a" }),
+            )
+            .await,
+        );
+        assert_eq!(read["contents"][0]["text"], "contents");
+        let prompts = success(call(&session, "mcp_prompts_list", json!({ "server": "s" })).await);
+        assert_eq!(prompts["prompts"], json!([{ "name": "p", "server": "s" }]));
+        let prompt = json!({ "server": "s", "name": "p", "arguments": { "a": "b" } });
+        let prompt = success(call(&session, "mcp_prompt_get", prompt).await);
+        assert_eq!(prompt["messages"][0]["content"]["text"], r#"{"a": "b"}"#);
+        let tasks = success(call(&session, "mcp_task_list", json!({ "server": "s" })).await);
+        assert_eq!(tasks["tasks"][0]["taskId"], "t1");
+        let task = json!({ "server": "s", "task_id": "t1" });
+        let looked = success(call(&session, "mcp_task_get", task.clone()).await);
+        assert_eq!(looked["status"], "working");
+        let cancelled = success(call(&session, "mcp_task_cancel", task).await);
+        assert_eq!(cancelled["status"], "cancelled");
+
+        let unknown = call(&session, "mcp_resources_list", json!({ "server": "t" })).await;
+        assert_eq!(code(&unknown), "unknown_server");
+        let failed = call(&session, "mcp_prompts_list", json!({ "server": "down" })).await;
+        assert_eq!(code(&failed), "server_failed");
+        let CallOutcome::Invalid(error) = call(&session, "mcp_resources_list", json!({ "cursor": "x" })).await else {
+            panic!("a cursor without a server says nothing");
+        };
+        assert!(error.to_string().contains("cursor"), "{error}");
+        session.upstreams().expect("connected").close().await;
+    });
+}
+
+#[test]
+fn a_tool_of_a_server_that_is_not_there_is_told_as_such() {
+    let project = TestProject::new();
+    run(async {
+        let servers = [("up", fake(&[])), ("down", json!({ "command": "/nonexistent" }))];
+        let session = session(&project, &servers, |builder| builder.mode(Mode::Bypass));
+        session.ready().await;
+        let outcome = call(&session, "down__echo", json!({})).await;
+        assert_eq!(code(&outcome), "server_down");
+        let CallOutcome::Expected(body) = &outcome else {
+            unreachable!()
+        };
+        assert!(
+            body.reason.contains("its upstream server `down` cannot be connected"),
+            "{body:?}"
+        );
+        assert!(matches!(
+            call(&session, "up__ehco", json!({})).await,
+            CallOutcome::UnknownTool { .. }
+        ));
+        session.upstreams().expect("connected").close().await;
+    });
+}
+
+/// Says yes for the session, and counts.
+#[derive(Debug, Default)]
+struct Yes(std::sync::atomic::AtomicUsize);
+
+impl Approver for Yes {
+    fn approve(&self, _ask: Ask) -> Boxed<'_, Approval> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Box::pin(std::future::ready(Approval::Session))
+    }
+}
+
+#[test]
+fn what_a_person_allowed_is_forgotten_when_the_tool_is_another() {
+    let project = TestProject::new();
+    run(async {
+        let yes = Arc::new(Yes::default());
+        let asked = || yes.0.load(std::sync::atomic::Ordering::SeqCst);
+        let session = session(&project, &[("s", fake(&[]))], |builder| builder.approver(yes.clone()));
+        for _ in 0..2 {
+            assert!(matches!(
+                call(&session, "s__echo", json!({})).await,
+                CallOutcome::Passed(_)
+            ));
+        }
+        assert_eq!(asked(), 1, "remembered");
+        assert!(session.tools(Listing::Every).iter().any(|tool| tool.name == "s__echo"));
+        // The server goes, and comes again with its tools: nothing of them has changed, so the yes still counts.
+        let ended = call(&session, "s__exit", json!({})).await;
+        assert_eq!(code(&ended), "server_lost");
+        let upstreams = session.upstreams().expect("connected");
+        until("the server to be back", || {
+            let connected = devloop_core::catalogue::ConnectionState::Connected;
+            upstreams
+                .statuses()
+                .iter()
+                .all(|status| status.state == connected && status.listed)
+                .then_some(())
+        })
+        .await;
+        let before = asked();
+        assert!(matches!(
+            call(&session, "s__echo", json!({})).await,
+            CallOutcome::Passed(_)
+        ));
+        assert_eq!(asked(), before);
+        upstreams.close().await;
+    });
+}
