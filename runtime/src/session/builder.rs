@@ -4,7 +4,7 @@
 //! mean (the core's `permission`).
 
 use std::fmt::{self, Write};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use devloop_contract::Agent;
@@ -135,10 +135,14 @@ impl SessionBuilder {
         let granted = tools_of(agent);
         let mut catalogue = tools.unwrap_or_else(empty_catalogue);
         let lists = Arc::new(lists);
-        if !lists.is_empty() {
-            let lists = Arc::clone(&lists);
-            catalogue = catalogue.hiding(move |tool| lists.left_out(tool).is_some());
-        }
+        let has_servers = Arc::new(AtomicBool::new(false));
+        let (hidden_by, servers) = (Arc::clone(&lists), Arc::clone(&has_servers));
+        catalogue = catalogue.hiding(move |tool| {
+            let reaches_servers = tool
+                .built_in()
+                .is_some_and(|tool| tool.is_of_catalog() && tool.open_world);
+            hidden_by.left_out(tool).is_some() || (reaches_servers && !servers.load(Ordering::Acquire))
+        });
         catalogue.register_all(
             granted
                 .iter()
@@ -157,6 +161,7 @@ impl SessionBuilder {
             hooks,
             approver,
             closed: AtomicBool::new(false),
+            has_servers,
             upstreams: OnceLock::new(),
             waited: OnceCell::new(),
             sandboxes,

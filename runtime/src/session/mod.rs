@@ -80,6 +80,8 @@ struct Inner {
     hooks: Vec<Arc<dyn Hook>>,
     approver: Option<Arc<dyn Approver>>,
     closed: AtomicBool,
+    /// Whether there are upstream servers: without any, the tools that reach them are not shown.
+    has_servers: Arc<AtomicBool>,
     upstreams: OnceLock<Arc<Upstreams>>,
     /// Whether the servers were waited for.
     waited: OnceCell<()>,

@@ -3,6 +3,7 @@
 //! Answers for connecting servers to the session's catalogue, and for carrying calls of their tools out. Leaves out the
 //! connections (`upstream`) and whether a call may be made, which is judged like any other.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -50,7 +51,10 @@ impl Session {
         let upstreams = Arc::new(Upstreams::start(config, options, &sink));
         // Nobody else sets it.
         let _ = way.set(Arc::downgrade(&upstreams));
-        self.inner.upstreams.set(upstreams).map_err(|_| AlreadyConnected)
+        self.inner.upstreams.set(upstreams).map_err(|_| AlreadyConnected)?;
+        self.inner.has_servers.store(true, Ordering::Release);
+        self.inner.catalogue.phase_changed();
+        Ok(())
     }
 
     /// The upstream servers, once [connected](Self::connect).

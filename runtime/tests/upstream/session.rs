@@ -136,6 +136,8 @@ fn resources_prompts_and_tasks_are_reached_by_the_registrys_own_tools() {
             |builder| builder,
         );
         session.ready().await;
+        let search = success(call(&session, "tool_search", json!({ "query": "select:mcp_resources_list" })).await);
+        assert_eq!(search["loaded"], json!(["mcp_resources_list"]));
         let listed = success(call(&session, "mcp_resources_list", json!({})).await);
         assert_eq!(
             listed["resources"],

@@ -160,7 +160,7 @@ pub enum Cause {
     },
     /// Tools were searched for and are shown from now on.
     Loaded,
-    /// The session plans now, or acts again: other tools are shown.
+    /// The session plans now, acts again, or has servers: other tools are shown.
     Phase,
 }
 
