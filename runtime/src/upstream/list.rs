@@ -10,8 +10,8 @@ use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams};
 use serde_json::Value;
 
 use super::board::Board;
-use super::request::raw;
-use super::server::Live;
+use super::live::Live;
+use super::wire::raw;
 use super::{Sink, text};
 
 /// As many tools that were set aside are told one by one.

@@ -34,6 +34,7 @@ mod config;
 #[cfg(feature = "upstream-http")]
 mod http;
 mod list;
+mod live;
 mod request;
 mod server;
 mod text;

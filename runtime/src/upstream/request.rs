@@ -12,9 +12,7 @@ use devloop_core::catalogue::ConnectionState;
 use devloop_core::connection::Hope;
 use rmcp::RoleClient;
 use rmcp::ServiceError;
-use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, RequestId, ServerResult,
-};
+use rmcp::model::{CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, RequestId};
 use rmcp::service::{Peer, PeerRequestOptions};
 use rmcp::transport::DynamicTransportError;
 use serde_json::Value;
@@ -25,7 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
 use super::config::Way;
-use super::server::{Event, Live, Server, chain};
+use super::live::Live;
+use super::server::{Event, Server, chain};
+use super::wire::raw;
 use super::{text, wire};
 use crate::call::Progress;
 
@@ -175,15 +175,6 @@ impl fmt::Display for CallError {
 }
 
 impl Error for CallError {}
-
-/// A result as it came, where the transport kept it so.
-pub(super) fn raw(result: ServerResult) -> Value {
-    match result {
-        ServerResult::CustomResult(result) => result.0,
-        // What was made from JSON can be written as JSON.
-        typed => serde_json::to_value(typed).unwrap_or_default(),
-    }
-}
 
 /// Makes a request and waits for its answer.
 pub(super) async fn request(

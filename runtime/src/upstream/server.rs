@@ -12,9 +12,9 @@ use devloop_core::connection::{Command, Connection, Epoch, Hope, Listing};
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, Extensions, Implementation, PingRequest, PingRequestMethod,
-    ProtocolVersion, ServerPeerInfo, SubscriptionFilter,
+    ProtocolVersion, SubscriptionFilter,
 };
-use rmcp::service::{ClientInitializeError, ClientLifecycleMode, Peer, RunningService, serve_client_with_lifecycle};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::IntoTransport;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -25,6 +25,7 @@ use super::board::Board;
 use super::child::{self, Program};
 use super::config::{Hidden, ServerConfig, Way};
 use super::list::{self, Fetched};
+use super::live::Live;
 use super::wire::Pipes;
 use super::{Options, Sink, text};
 
@@ -64,23 +65,6 @@ pub(super) struct Known {
     pub(super) tools: usize,
     pub(super) quarantined: usize,
     pub(super) refused: Option<String>,
-}
-
-/// A connection that is up.
-pub(super) struct Live {
-    pub(super) epoch: Epoch,
-    pub(super) peer: Peer<RoleClient>,
-    pub(super) board: Arc<Board>,
-    pub(super) info: Option<Arc<ServerPeerInfo>>,
-}
-
-impl Live {
-    /// Whether the server has a handshake and all that came with it, pings included.
-    fn has_handshake(&self) -> bool {
-        self.info
-            .as_ref()
-            .is_none_or(|info| info.protocol_version.has_initialize())
-    }
 }
 
 pub(super) enum Event {

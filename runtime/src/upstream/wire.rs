@@ -379,6 +379,15 @@ pub(super) fn request_id(id: &Value) -> Option<RequestId> {
     }
 }
 
+/// A result as it came, where the transport kept it so.
+pub(super) fn raw(result: ServerResult) -> Value {
+    match result {
+        ServerResult::CustomResult(result) => result.0,
+        // What was made from JSON can be written as JSON.
+        typed => serde_json::to_value(typed).unwrap_or_default(),
+    }
+}
+
 fn cut(text: &str) -> String {
     let mut short: String = text.chars().take(GARBAGE).collect();
     if short.len() < text.len() {

@@ -11,9 +11,6 @@ use super::snapshot::is_deferred;
 use super::{Catalogue, Cause, Entry, Phase};
 use crate::registry::Text;
 
-/// The tool that loads others. Without it in a catalogue nothing is deferred.
-pub const TOOL_SEARCH: &str = "tool_search";
-
 /// What a query by name begins with.
 const SELECT: &str = "select:";
 

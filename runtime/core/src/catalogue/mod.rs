@@ -36,13 +36,13 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub use deferral::{Found, InvalidMaximum, Maximum, TOOL_SEARCH, Unknown};
+pub use deferral::{Found, InvalidMaximum, Maximum, Unknown};
 pub use offered::{BYTES, DESCRIPTION_BYTES, NAME_CHARS, Offered, Quarantined, Reason, Refused, SCHEMA_BYTES, TOOLS};
 pub use queues::{
     ConnectionChange, ConnectionState, ContentChange, ContentList, Drained, Instructions, LogLine, Notice,
     ResourceChange, TaskChange,
 };
-pub use snapshot::{Phase, Snapshot, Stats};
+pub use snapshot::{Phase, Snapshot, Stats, TOOL_SEARCH};
 
 use crate::events::{Broker, Subscription};
 use crate::registry::{CompiledTool, Conflict, Definition, Owner, PathRule, Text};

@@ -9,11 +9,13 @@ use std::sync::Arc;
 
 use devloop_contract::tool::{Exposure, Kind};
 
-use super::deferral::TOOL_SEARCH;
 use super::search::{self, Words};
 use super::{Entry, Tools};
 use crate::registry::{Definition, Owner, Text};
 use crate::text::nearest;
+
+/// The tool that loads others. Without it in a catalogue nothing is deferred.
+pub const TOOL_SEARCH: &str = "tool_search";
 
 /// What a model may do at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

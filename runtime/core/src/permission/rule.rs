@@ -8,7 +8,6 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::call::Call;
 use super::glob::Wild;
 use crate::registry::Text;
 
@@ -116,11 +115,11 @@ impl fmt::Display for Origin {
 pub struct Rule {
     text: String,
     /// The name when it has no `*`; else its pattern.
-    name: Result<String, Wild>,
+    pub(super) name: Result<String, Wild>,
     /// `None` means every call.
-    content: Option<Wild>,
+    pub(super) content: Option<Wild>,
     /// The content without a `./` at its beginning, which rules that tighten also mean.
-    dotless: Option<Wild>,
+    pub(super) dotless: Option<Wild>,
 }
 
 impl Rule {
@@ -204,39 +203,6 @@ impl Rule {
     /// The name, when it has no `*`.
     pub(super) fn literal_name(&self) -> Option<&str> {
         self.name.as_deref().ok()
-    }
-
-    /// Whether it lets the call pass. A `*` in a content never covers a shell's operators in what a program-starting
-    /// tool is asked for: `Bash(git *)` is no word about `git log; rm -r x`.
-    pub fn loosens(&self, call: &Call) -> bool {
-        if !self.names_one_of(call.names()) {
-            return false;
-        }
-        let Some(wild) = &self.content else { return true };
-        match call.content() {
-            Some(content) => call.is_judged() && (wild.is_exact() || !call.is_compound()) && wild.matches(content),
-            None => false,
-        }
-    }
-
-    /// Whether it holds the call back. In doubt it does: it knows the tool by more names, it means each part of a command
-    /// line, a content that the tool does not tell, and one of more than 64 KiB or 1,000 commands.
-    pub fn tightens(&self, call: &Call) -> bool {
-        if !self.names_one_of(call.names().chain(call.other_names())) {
-            return false;
-        }
-        let Some(wild) = &self.content else { return true };
-        let Some(content) = call.content() else { return true };
-        let means = |text: &str| wild.matches(text) || self.dotless.as_ref().is_some_and(|wild| wild.matches(text));
-        !call.is_judged() || means(content) || call.commands().any(means)
-    }
-
-    /// Whether its name is, or matches, one of these.
-    pub(super) fn names_one_of<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> bool {
-        match &self.name {
-            Ok(literal) => names.any(|name| name == literal),
-            Err(wild) => names.any(|name| wild.matches(name)),
-        }
     }
 }
 
