@@ -13,6 +13,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::definition::{Definition, Dialect, Naming, Schema, Text};
+use super::mend::mended;
 use super::normalise::{self, Changes, Integers, normalise};
 use super::place::{Pattern, Step, bracket};
 use super::rules::Constraint;
@@ -78,12 +79,21 @@ impl CompiledTool {
     ///
     /// Validation comes after the defaults: unique items that differ only by a default left out are refused as equal.
     ///
+    /// An input that a schema outside of the portable subset refuses is read once more, as declarations for providers ask
+    /// for it: `null` for an optional field that is absent, and JSON texts for values.
+    ///
     /// # Errors
     /// Everything that is wrong with the arguments, or a tool whose own texts are wrong.
     pub fn build(&self, arguments: Map<String, Value>) -> Result<Invocation, BuildError> {
         let input = self.input()?;
         let mut value = Value::Object(arguments);
         let mut changes = normalise::arguments(&input.shape, &mut value);
+        if self.definition.dialect == Dialect::Open
+            && !input.validator.is_valid(&value)
+            && let Some(meant) = input.mended(&value)
+        {
+            changes.replace_root(&mut value, meant);
+        }
         let report = self.judge(input, &value, changes.integers())?;
         if !report.is_empty() {
             let example = self.definition.examples.first();
@@ -344,6 +354,19 @@ const WORDED: &[&str] = &[
 ];
 
 impl Input {
+    /// The value as it was meant, where it was sent as declarations for providers ask for it.
+    fn mended(&self, value: &Value) -> Option<Value> {
+        let values = count_values(value, EXPLAINED);
+        if values >= EXPLAINED {
+            return None;
+        }
+        let is_open = |place: &str, value: &Value| {
+            let unescaped = unescaped(place);
+            self.shape.is_foreign_at(&steps(&unescaped, value))
+        };
+        mended(&self.validator, value, values, &is_open)
+    }
+
     /// Adds, in the validator's words, what the shape knows nothing of.
     fn explain_openly(&self, value: &Value, report: &mut Report) {
         if count_values(value, EXPLAINED) >= EXPLAINED {
