@@ -17,7 +17,7 @@ use super::mend::mended;
 use super::normalise::{self, Changes, Integers, normalise};
 use super::place::{Pattern, Step, bracket};
 use super::rules::Constraint;
-use super::shape::{Extra, Kind, Shape, open_options, options};
+use super::shape::{End, Extra, Kind, Shape, open_options, options};
 use super::validate::{Report, explain};
 use super::{PathRule, cost};
 
@@ -137,6 +137,34 @@ impl CompiledTool {
             return Ok(());
         }
         Err(refusal(validator, output).unwrap_or_else(|| "does not fit its schema".to_owned()))
+    }
+
+    /// What the tool says of its input that no input has: fields of the templates of its permission, and paths. Nothing
+    /// where the schema can't be compiled.
+    pub(super) fn misled(&self) -> Vec<String> {
+        let Ok(input) = self.compiled() else { return Vec::new() };
+        let mut misled = Vec::new();
+        let Naming { signature, rule } = &self.definition.permission;
+        for template in [signature, rule] {
+            for field in template.split('{').skip(1).filter_map(|text| text.split('}').next()) {
+                // A field whose own name has a dot comes first.
+                let whole = [field.to_owned()];
+                let steps: Vec<String> = field.split('.').map(str::to_owned).collect();
+                if !input.shape.leads_to(&whole, End::Anything) && !input.shape.leads_to(&steps, End::Anything) {
+                    misled.push(format!(
+                        "the permission template `{template}`: the input has no field `{field}`"
+                    ));
+                }
+            }
+        }
+        for (text, pattern) in self.definition.affected_paths.iter().zip(&input.affected) {
+            if !input.shape.leads_to(pattern.steps(), End::Text) {
+                misled.push(format!(
+                    "the affected path `{text}` leads to no text of the input: write the JSON Pointer of a field, such as `/path` or `/files/*`"
+                ));
+            }
+        }
+        misled
     }
 
     fn validator_of_output(&self) -> Option<&Result<Validator, String>> {
