@@ -88,13 +88,14 @@ impl CompiledTool {
         let input = self.input()?;
         let mut value = Value::Object(arguments);
         let mut changes = normalise::arguments(&input.shape, &mut value);
-        if self.definition.dialect == Dialect::Open
-            && !input.validator.is_valid(&value)
+        let mut report = self.judge(input, &value, changes.integers())?;
+        if !report.is_empty()
+            && self.definition.dialect == Dialect::Open
             && let Some(meant) = input.mended(&value)
         {
             changes.replace_root(&mut value, meant);
+            report = self.judge(input, &value, changes.integers())?;
         }
-        let report = self.judge(input, &value, changes.integers())?;
         if !report.is_empty() {
             let example = self.definition.examples.first();
             let example = example.map(|example| example.input.clone().into_owned());

@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    fn tool(property: Value) -> CompiledTool {
+    fn tool(property: &Value) -> CompiledTool {
         let schema = json!({"type": "object", "required": ["needed"],
             "properties": {"f": property, "needed": {"anyOf": [{"type": "integer"}, {"type": "array"}]}},
             "$defs": {"Free": {"type": "object"}, "Leaf": {"type": "object", "properties": {"x": {"type": "string"}}}}});
@@ -268,7 +268,7 @@ mod tests {
 
     fn built(property: &Value, sent: &Value) -> Option<Value> {
         let sent = json!({"f": sent, "needed": 1});
-        let built = tool(property.clone()).build(sent.as_object().unwrap().clone()).ok()?;
+        let built = tool(property).build(sent.as_object().unwrap().clone()).ok()?;
         assert_eq!(Value::from(built.original().clone()), sent, "what was sent is kept");
         Some(built.input().get("f").cloned().unwrap_or(json!("absent")))
     }
@@ -310,7 +310,7 @@ mod tests {
         ] {
             assert_eq!(built(property, &sent), None, "{property} {sent}");
         }
-        let error = tool(nullable).build(json!({"needed": null}).as_object().unwrap().clone());
+        let error = tool(&nullable).build(json!({"needed": null}).as_object().unwrap().clone());
         assert!(error.is_err(), "a null of a required field is no absence");
         // Nothing is read for one alternative where another one was meant.
         let two = json!({"anyOf": [

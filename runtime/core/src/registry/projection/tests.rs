@@ -429,11 +429,11 @@ fn guess(root: &Value, schema: &Value, choices: &mut dyn FnMut() -> usize, depth
             let mut map = Map::new();
             if depth < 5 {
                 for (name, below) in schema["properties"].as_object().into_iter().flatten() {
-                    if choices() % 3 > 0 {
+                    if !choices().is_multiple_of(3) {
                         map.insert(name.clone(), guess(root, below, choices, depth + 1));
                     }
                 }
-                if schema.get("properties").is_none() && choices() % 3 > 0 {
+                if schema.get("properties").is_none() && !choices().is_multiple_of(3) {
                     map.insert("k".into(), choices().into());
                 }
             }
