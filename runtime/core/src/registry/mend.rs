@@ -18,7 +18,7 @@ const ROUNDS: usize = 4;
 /// How many places are mended at most.
 const PLACES: usize = 1_000;
 /// How many values are judged at most to find out which mends weren't needed.
-const WORK: usize = 2_000_000;
+const WORK: usize = 500_000;
 /// How deep alternatives inside of alternatives are looked at.
 const DEPTH: usize = 32;
 
