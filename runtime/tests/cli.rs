@@ -862,6 +862,22 @@ fn the_tools_that_every_agent_has_are_shown_like_the_others() {
 }
 
 #[test]
+fn what_a_provider_is_not_told_is_said_beside_its_declarations() {
+    for format in ["openai-strict", "gemini"] {
+        let output = devloop(&["tools", "--format", format]);
+        let said = String::from_utf8(output.stderr.clone()).unwrap();
+        let lines: Vec<&str> = said
+            .lines()
+            .filter(|line| line.starts_with("mcp_prompt_get: "))
+            .collect();
+        assert_eq!(lines.len(), 1, "{format}: {said}");
+        assert!(lines[0].contains("/properties/arguments: "), "{format}: {said}");
+        assert!(serde_json::from_slice::<Value>(&output.stdout).is_ok(), "{format}");
+    }
+    assert_eq!(devloop(&["tools", "--format", "openai"]).stderr, b"");
+}
+
+#[test]
 fn completions_know_the_commands_and_the_words_of_a_mode() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = stdout(&devloop(&["completions", shell]));

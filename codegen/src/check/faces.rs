@@ -1,5 +1,6 @@
 //! What a spec says about the fields of its input: faces, rules, permission templates, affected paths.
 
+use devloop_contract::agent::is_template;
 use serde_json::{Map, Value};
 
 use super::schemas::ToolSchemas;
@@ -50,6 +51,13 @@ struct Fields<'a> {
     doc: Doc<'a>,
     properties: &'a Map<String, Value>,
     required: Vec<&'a str>,
+}
+
+/// Whether each brace of a template has its partner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Braces {
+    Paired,
+    Alone,
 }
 
 impl Fields<'_> {
@@ -276,6 +284,7 @@ impl Fields<'_> {
             let Some(text) = text else { continue };
             let pointer = format!("/permission/{key}");
             let mut at = 0;
+            let mut braces = Braces::Paired;
             while let Some(found) = text[at..].find(['{', '}']).map(|found| at + found) {
                 let field = text[found..]
                     .strip_prefix('{')
@@ -284,6 +293,7 @@ impl Fields<'_> {
                 let Some(name) = field else {
                     let help = "write a field as `{name}`".to_owned();
                     report.inside(self.doc, &pointer, found, "a brace without its partner", help);
+                    braces = Braces::Alone;
                     break;
                 };
                 if !self.properties.contains_key(name) {
@@ -297,6 +307,12 @@ impl Fields<'_> {
                     );
                 }
                 at = found + name.len() + 2;
+            }
+            if braces == Braces::Paired && !text.is_empty() && !is_template(text) {
+                let message = format!("`{text}` makes no rule");
+                let help =
+                    "write a name, or a name and what a call is about: `Edit({path})`; parentheses come in pairs";
+                report.value(self.doc, &pointer, message, help.to_owned());
             }
         }
     }

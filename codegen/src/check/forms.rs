@@ -132,26 +132,6 @@ pub(super) fn is_event(name: &str) -> bool {
         && events.iter().all(|part| part.chars().any(|c| c != '_'))
 }
 
-pub(super) fn is_semver(version: &str) -> bool {
-    let (rest, build) = version
-        .split_once('+')
-        .map_or((version, None), |(rest, build)| (rest, Some(build)));
-    let (core, pre) = rest
-        .split_once('-')
-        .map_or((rest, None), |(core, pre)| (core, Some(pre)));
-    let is_number = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
-    };
-    let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    core.split('.').count() == 3
-        && core.split('.').all(is_number)
-        && pre.is_none_or(|pre| {
-            pre.split('.')
-                .all(|part| is_word(part) && (part.chars().any(|c| !c.is_ascii_digit()) || is_number(part)))
-        })
-        && build.is_none_or(|build| build.split('.').all(is_word))
-}
-
 /// Whether a name is a keyword of Rust, used or reserved.
 pub(super) fn is_keyword(name: &str) -> bool {
     syn::parse_str::<syn::Ident>(name).is_err()
@@ -168,8 +148,6 @@ mod tests {
         assert!(
             !is_event("agent") && !is_event("agent.") && !is_event("a_b.c") && !is_event("a.B") && !is_event("a.__")
         );
-        assert!(is_semver("1.0.0") && is_semver("1.0.0-rc.1+b.7") && is_semver("0.10.0"));
-        assert!(!is_semver("1.0") && !is_semver("01.0.0") && !is_semver("1.0.0-") && !is_semver("1.0.0-01"));
         assert!(is_keyword("match") && is_keyword("self") && is_keyword("try") && !is_keyword("matches"));
     }
 }

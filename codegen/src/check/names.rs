@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use devloop_contract::CommonFailure;
+use devloop_contract::tool::is_semver;
 
-use super::forms::{
-    is_event, is_kebab, is_keyword, is_pascal, is_reserved, is_reserved_marker, is_semver, is_snake, is_tag,
-};
+use super::forms::{is_event, is_kebab, is_keyword, is_pascal, is_reserved, is_reserved_marker, is_snake, is_tag};
 use crate::model::FailureEntry;
 use crate::pointer::child;
 use crate::report::{Report, spot};

@@ -128,6 +128,23 @@ pub fn is_rule(text: &str) -> bool {
     open == 0 && !escaped
 }
 
+/// Whether a template of a tool's permission makes a rule whatever it is filled in with: brackets in its own words have
+/// to come in pairs.
+pub fn is_template(text: &str) -> bool {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, field)) = rest.split_once('{') {
+        let Some((_, after)) = field.split_once('}') else {
+            return false;
+        };
+        filled.push_str(before);
+        filled.push('x');
+        rest = after;
+    }
+    filled.push_str(rest);
+    is_rule(&filled)
+}
+
 /// A program that hears of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook {
@@ -139,4 +156,27 @@ pub struct Hook {
     pub command: &'static [&'static str],
     /// The longest that it may take.
     pub timeout: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_fits_when_what_it_makes_is_a_rule() {
+        for fit in ["edit", "Edit({path})", "Bash({a} ({b}))", "Edit({(})", "Todo(*)"] {
+            assert!(is_template(fit), "{fit}");
+        }
+        for unfit in [
+            "Todo({items}",
+            "Todo({items",
+            "Todo({a}))",
+            "Todo(({a})",
+            "Todo()",
+            "",
+            "To do",
+        ] {
+            assert!(!is_template(unfit), "{unfit}");
+        }
+    }
 }

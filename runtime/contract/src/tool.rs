@@ -232,3 +232,50 @@ pub struct Example {
     /// The answer, as JSON text; empty when the spec gives none.
     pub output: &'static str,
 }
+
+/// Whether a text is a version as [semver.org](https://semver.org) has them, with what may follow the three numbers.
+pub fn is_semver(version: &str) -> bool {
+    let (rest, build) = version
+        .split_once('+')
+        .map_or((version, None), |(rest, build)| (rest, Some(build)));
+    let (core, pre) = rest
+        .split_once('-')
+        .map_or((rest, None), |(core, pre)| (core, Some(pre)));
+    let is_number = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && pre.is_none_or(|pre| {
+            pre.split('.')
+                .all(|part| is_word(part) && (part.chars().any(|c| !c.is_ascii_digit()) || is_number(part)))
+        })
+        && build.is_none_or(|build| build.split('.').all(is_word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_semver() {
+        for version in ["1.0.0", "1.0.0-rc.1+b.7", "0.10.0", "1.0.0--", "1.0.0+01", "1.0.0-0a"] {
+            assert!(is_semver(version), "{version}");
+        }
+        for other in [
+            "1.0",
+            "01.0.0",
+            "1.0.0-",
+            "1.0.0-01",
+            "1.0.0+",
+            "1.0.0+a b",
+            "1.0.0-é",
+            "1.0.0-a..b",
+            "1.0.0+a+b",
+            "",
+        ] {
+            assert!(!is_semver(other), "{other}");
+        }
+    }
+}

@@ -37,6 +37,7 @@ fn shell() -> Definition {
         rule: "Bash({command})".into(),
     };
     let tool = ToolBuilder::new("bash").summary("Runs a command.").kind(Kind::Execute);
+    let tool = tool.input_schema(json!({"type": "object", "properties": {"command": {"type": "string"}}}));
     tool.permission(naming).build().expect("it is right")
 }
 

@@ -2,7 +2,8 @@
 
 use clap::ValueEnum;
 use devloop_contract::{InternalError, Tool};
-use devloop_core::registry::{Definition, projection};
+use devloop_core::registry::Definition;
+use devloop_core::registry::projection::{self, Declaration};
 use devloop_generated as generated;
 use serde_json::{Value, json};
 
@@ -82,11 +83,15 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         Format::Anthropic => return print(&tools, printer, projection::anthropic),
         Format::Openai => return print(&tools, printer, projection::openai),
         Format::OpenaiStrict => {
-            return print(&tools, printer, |tool| {
-                projection::openai_strict(tool).map(|made| made.value)
-            });
+            return match declared_with_losses(&tools, printer, projection::openai_strict) {
+                Ok(tools) => {
+                    printer.pretty(&json!({ "tools": tools }));
+                    Exit::Ok
+                }
+                Err(error) => failed(&error, printer),
+            };
         }
-        Format::Gemini => match declared(&tools, |tool| projection::gemini(tool).map(|made| made.value)) {
+        Format::Gemini => match declared_with_losses(&tools, printer, projection::gemini) {
             Ok(tools) => printer.pretty(&json!({ "tools": [{ "functionDeclarations": tools }] })),
             Err(error) => return failed(&error, printer),
         },
@@ -100,6 +105,24 @@ fn declared(
     form: impl Fn(&Definition) -> Result<Value, InternalError>,
 ) -> Result<Vec<Value>, InternalError> {
     tools.iter().map(|tool| form(&Definition::from(*tool))).collect()
+}
+
+/// Says on standard error, in one line for each tool, what the provider is not told.
+fn declared_with_losses(
+    tools: &[&'static Tool],
+    printer: &mut Printer,
+    form: impl Fn(&Definition) -> Result<Declaration, InternalError>,
+) -> Result<Vec<Value>, InternalError> {
+    let mut values = Vec::with_capacity(tools.len());
+    for tool in tools {
+        let made = form(&Definition::from(*tool))?;
+        if !made.losses.is_empty() {
+            let losses: Vec<String> = made.losses.iter().map(ToString::to_string).collect();
+            printer.complain(format_args!("{}: {}", tool.name, losses.join("; ")));
+        }
+        values.push(made.value);
+    }
+    Ok(values)
 }
 
 fn print(

@@ -6,10 +6,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DEPTH, Notes, Projected, resolve, type_of_values, types, written_as_json};
+use super::{
+    DEPTH, LOOKS, Loss, Notes, Projected, overlap, resolve, takes_text, type_of_values, types, written_as_json,
+};
 
 /// References are written out, and each could stand for two others, and so on: this many schemas are written.
 const SCHEMAS: usize = 10_000;
+
+/// The end of the loss for what is asked for so.
+const AS_JSON: &str = "is asked for as a JSON text";
 
 /// What is kept as it is.
 const KEPT: &[&str] = &["title", "default", "minimum", "maximum", "pattern"];
@@ -45,17 +50,17 @@ const SILENT: &[&str] = &[
     "deprecated",
     "readOnly",
     "writeOnly",
-    "nullable",
 ];
 
 /// An input schema as `parameters` of a function declaration; `null` when there are none. What the dialect can't say at
-/// all is asked for as a JSON text, which admission reads where an object or an array is wanted.
+/// all is asked for as a JSON text, which admission reads; where texts are taken as well, as a text alone, and said so.
 pub fn gemini(schema: &Value) -> Projected {
     let mut walker = Walker {
         root: schema,
         notes: Notes::default(),
         open: Vec::new(),
         left: SCHEMAS,
+        texts: Texts::Refused,
     };
     let has_properties = |schema: &Value| schema["properties"].as_object().is_some_and(|map| !map.is_empty());
     let schema = if has_properties(schema) {
@@ -80,6 +85,15 @@ struct Walker<'s> {
     open: Vec<String>,
     /// How many schemas may still be written.
     left: usize,
+    /// Of the place in the input that is being written.
+    texts: Texts,
+}
+
+/// Whether a place takes a text that is JSON as the text that it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    Refused,
+    Taken,
 }
 
 impl<'s> Walker<'s> {
@@ -87,6 +101,19 @@ impl<'s> Walker<'s> {
         let back = self.notes.enter(steps);
         let projected = self.schema(schema, depth + 1);
         self.notes.leave(back);
+        projected
+    }
+
+    /// Like [`below`](Self::below) for what is another place in the input, too.
+    fn inside(&mut self, steps: &[&str], schema: &'s Value, depth: usize) -> Value {
+        let texts = if takes_text(self.root, schema, &mut { LOOKS }) {
+            Texts::Taken
+        } else {
+            Texts::Refused
+        };
+        let around = std::mem::replace(&mut self.texts, texts);
+        let projected = self.below(steps, schema, depth);
+        self.texts = around;
         projected
     }
 
@@ -137,8 +164,14 @@ impl<'s> Walker<'s> {
         let is_null = |part: &Value| part["type"] == "null" || part.get("const") == Some(&Value::Null);
         let null = parts.iter().any(is_null);
         let mut kept = Vec::new();
+        let before = self.notes.losses.len();
         for (index, part) in parts.iter().enumerate().filter(|(_, part)| !is_null(part)) {
             kept.push(self.below(&[keyword, &index.to_string()], part, depth));
+        }
+        let asked = |loss: &Loss| loss.what.ends_with(AS_JSON);
+        if overlap(self.root, parts) && self.notes.losses[before..].iter().any(asked) {
+            self.notes
+                .add("a JSON text in one alternative could be taken as it is by another one");
         }
         if keyword == "oneOf" && kept.len() > 1 {
             self.notes.add("`oneOf` is told as `anyOf`");
@@ -178,7 +211,7 @@ impl<'s> Walker<'s> {
                 json!({ "anyOf": alternatives })
             }
         };
-        if null || map.get("nullable") == Some(&Value::Bool(true)) {
+        if null {
             let mut projected = projected;
             projected["nullable"] = Value::Bool(true);
             return projected;
@@ -228,7 +261,7 @@ impl<'s> Walker<'s> {
             }
         }
         if kind == "array" {
-            let items = self.below(&["items"], &map["items"], depth);
+            let items = self.inside(&["items"], &map["items"], depth);
             out.insert("items".into(), items);
         }
         if kind == "object" {
@@ -277,7 +310,7 @@ impl<'s> Walker<'s> {
         };
         let mut properties = Map::new();
         for (name, property) in named {
-            let projected = self.below(&["properties", name], property, depth);
+            let projected = self.inside(&["properties", name], property, depth);
             properties.insert(name.clone(), projected);
         }
         let order: Vec<Value> = named.keys().map(|name| Value::from(name.as_str())).collect();
@@ -295,7 +328,17 @@ impl<'s> Walker<'s> {
     }
 
     fn as_text(&mut self, description: Option<&Value>, what: &str) -> Value {
-        self.notes.add(format!("{what} is asked for as a JSON text"));
+        if self.texts == Texts::Taken {
+            self.notes.add(format!(
+                "of {what} texts alone are asked for: a JSON text would be taken as it is"
+            ));
+            let mut text = json!({ "type": "STRING" });
+            if let Some(description) = description {
+                text["description"] = description.clone();
+            }
+            return text;
+        }
+        self.notes.add(format!("{what} {AS_JSON}"));
         json!({ "type": "STRING", "description": written_as_json(description) })
     }
 }

@@ -311,6 +311,93 @@ impl Notes {
     }
 }
 
+/// How many schemas are looked at to know what one place takes. References could lead to any number of them.
+const LOOKS: usize = 256;
+
+/// Whether a text that is JSON may be valid where the schema stands, just as it is. Then it can't stand for the value
+/// that it holds. In doubt it may.
+fn takes_text(root: &Value, schema: &Value, looks: &mut usize) -> bool {
+    let Value::Object(map) = schema else {
+        return *schema != Value::Bool(false);
+    };
+    if *looks == 0 {
+        return true;
+    }
+    *looks -= 1;
+    let is_json = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| serde_json::from_str::<Value>(text).is_ok())
+    };
+    let own = match map.get("type") {
+        Some(Value::String(kind)) => kind == "string",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
+        _ => true,
+    };
+    let listed = match (map.get("enum"), map.get("const")) {
+        (Some(Value::Array(values)), _) => values.iter().any(is_json),
+        (None, Some(value)) => is_json(value),
+        _ => true,
+    };
+    if !own || !listed {
+        return false;
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(parts)) = map.get(keyword)
+            && !parts.iter().any(|part| takes_text(root, part, looks))
+        {
+            return false;
+        }
+    }
+    if let Some(Value::Array(parts)) = map.get("allOf")
+        && !parts.iter().all(|part| takes_text(root, part, looks))
+    {
+        return false;
+    }
+    match map.get("$ref").and_then(Value::as_str) {
+        Some(reference) => resolve(root, reference).is_none_or(|target| takes_text(root, target, looks)),
+        None => true,
+    }
+}
+
+/// Whether one value could be taken by two of the alternatives as far as types say. Something in it that stands for
+/// something else, taken by the one as it is, would then never be read for the other. In doubt it could.
+fn overlap(root: &Value, parts: &[Value]) -> bool {
+    let mut count = (0, 0);
+    let mut looks = LOOKS;
+    for part in parts {
+        structured(root, part, &mut count, &mut looks);
+    }
+    looks == 0 || count.0 > 1 || count.1 > 1
+}
+
+/// Counts the alternatives that take objects, and those that take arrays.
+fn structured(root: &Value, schema: &Value, count: &mut (usize, usize), looks: &mut usize) {
+    let Value::Object(map) = schema else {
+        *count = (count.0 + 1, count.1 + 1);
+        return;
+    };
+    if *looks == 0 {
+        return;
+    }
+    *looks -= 1;
+    if let Some(target) = map.get("$ref").and_then(Value::as_str).and_then(|to| resolve(root, to)) {
+        return structured(root, target, count, looks);
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(parts)) = map.get(keyword) {
+            for part in parts {
+                structured(root, part, count, looks);
+            }
+            return;
+        }
+    }
+    let (kinds, null) = types(map);
+    let untyped = kinds.is_empty() && !null;
+    count.0 += usize::from(untyped || kinds.contains(&"object"));
+    count.1 += usize::from(untyped || kinds.contains(&"array"));
+}
+
 /// The schema that a reference inside the same document names.
 fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     root.pointer(reference.strip_prefix('#')?)

@@ -4,9 +4,14 @@
 //! optional one may be null instead), no default, no length of texts, at most ten levels. Leaves out functions that are
 //! not strict: those take any JSON Schema.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
-use super::{DEPTH, Loss, Notes, Projected, resolve, type_of_values, types, written_as_json};
+use super::{
+    DEPTH, LOOKS, Loss, Notes, Projected, each_schema, overlap, resolve, takes_text, type_of_values, types,
+    written_as_json,
+};
 
 /// The API's bounds for one schema.
 const LEVELS: usize = 10;
@@ -64,11 +69,26 @@ const SILENT: &[&str] = &[
     "writeOnly",
 ];
 
+/// What may stand beside a reference without changing what it takes.
+const BESIDE_REFERENCE: &[&str] = &[
+    "$ref",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$defs",
+    "definitions",
+];
+
 /// An input schema for a strict function. An absent optional arrives as `null`, which admission takes for absence; an
 /// object without properties of its own arrives as a JSON text, which admission reads.
 ///
 /// # Errors
-/// What strict mode can't say at all; the function has to be declared without it then.
+/// What strict mode can't say at all, or could be understood in two ways; the function has to be declared without it then.
 pub fn openai_strict(schema: &Value) -> Result<Projected, Loss> {
     let mut walker = Walker {
         root: schema,
@@ -150,8 +170,17 @@ impl<'s> Walker<'s> {
         if depth > DEPTH.min(LEVELS * 2) {
             return self.unfit("is nested too deeply for strict mode");
         }
+        if place == Place::Below
+            && asks_for_text(self.root, schema, &mut { LOOKS })
+            && takes_text(self.root, schema, &mut { LOOKS })
+        {
+            return self.unfit("an object of any form where texts are taken as well is outside of strict mode");
+        }
         let mut out = Map::new();
         if let Some(Value::String(reference)) = map.get("$ref") {
+            if let Some(key) = map.keys().find(|key| !BESIDE_REFERENCE.contains(&key.as_str())) {
+                return self.unfit(format!("`{key}` beside a reference is outside of strict mode"));
+            }
             return self.reference(reference);
         }
         if let Some(Value::Array(parts)) = map.get("allOf") {
@@ -178,6 +207,9 @@ impl<'s> Walker<'s> {
                 }
                 if map.contains_key("properties") {
                     return self.unfit(format!("properties beside `{keyword}` are outside of strict mode"));
+                }
+                if overlap(self.root, parts) && asks_below(self.root, parts) {
+                    return self.unfit("an object of any form in one of several objects is outside of strict mode");
                 }
                 let mut alternatives = Vec::new();
                 for (index, part) in parts.iter().enumerate() {
@@ -222,13 +254,7 @@ impl<'s> Walker<'s> {
             }
         }
         let mut out = Map::new();
-        let free = kinds.contains(&"object")
-            && map
-                .get("properties")
-                .and_then(Value::as_object)
-                .is_none_or(|properties| {
-                    properties.is_empty() && map.get("additionalProperties") != Some(&Value::Bool(false))
-                });
+        let free = kinds.contains(&"object") && has_free_keys(map);
         if free && place == Place::Root {
             return match map.get("additionalProperties") {
                 Some(Value::Bool(false)) | None => Ok(json!({
@@ -351,6 +377,56 @@ impl<'s> Walker<'s> {
         out.insert("additionalProperties".into(), Value::Bool(false));
         Ok(())
     }
+}
+
+/// Whether an object has no properties of its own and may have any.
+fn has_free_keys(map: &Map<String, Value>) -> bool {
+    map.get("properties")
+        .and_then(Value::as_object)
+        .is_none_or(|properties| properties.is_empty() && map.get("additionalProperties") != Some(&Value::Bool(false)))
+}
+
+/// Whether an object may be asked for as a JSON text where the schema stands. In doubt it may.
+fn asks_for_text(root: &Value, schema: &Value, looks: &mut usize) -> bool {
+    let Value::Object(map) = schema else { return false };
+    if *looks == 0 {
+        return true;
+    }
+    *looks -= 1;
+    if let Some(target) = map.get("$ref").and_then(Value::as_str) {
+        return resolve(root, target).is_some_and(|target| asks_for_text(root, target, looks));
+    }
+    let mut parts = ["allOf", "anyOf", "oneOf"]
+        .iter()
+        .filter_map(|keyword| map.get(*keyword)?.as_array());
+    if let Some(parts) = parts.next() {
+        return parts.iter().any(|part| asks_for_text(root, part, looks));
+    }
+    let (kinds, _) = types(map);
+    let is_object = kinds.contains(&"object") || (kinds.is_empty() && map.contains_key("properties"));
+    is_object && has_free_keys(map)
+}
+
+/// How many schemas are looked at for [`asks_below`].
+const BELOW: usize = 1_024;
+
+/// Whether an object may be asked for as a JSON text anywhere inside of the alternatives. In doubt it may.
+fn asks_below<'s>(root: &'s Value, parts: &'s [Value]) -> bool {
+    let mut seen = HashSet::new();
+    let mut open: Vec<&'s Value> = parts.iter().collect();
+    for _ in 0..BELOW {
+        let Some(schema) = open.pop() else { return false };
+        if asks_for_text(root, schema, &mut { LOOKS }) {
+            return true;
+        }
+        each_schema(schema, &mut |_, _, below| open.push(below));
+        if let Some(target) = schema.get("$ref").and_then(Value::as_str)
+            && seen.insert(target)
+        {
+            open.extend(resolve(root, target));
+        }
+    }
+    true
 }
 
 /// The same, or null.

@@ -5,7 +5,7 @@
 //!
 //! A segment that is fit stays as it is. Any other one is brought into Unicode normal form NFKC, stripped of what is
 //! foreign, cut, and gets a suffix made from its original by a hash. What could be read as such a suffix, or could make
-//! the two segments part elsewhere, counts as unfit as well: so an original never meets another one's made-up name.
+//! the two segments part elsewhere, counts as unfit as well, and so does the server `mcp`, as `mcp__x` means the server `x`: so an original never meets another one's made-up name.
 
 use std::fmt::Write as _;
 
@@ -82,6 +82,8 @@ fn is_fit(segment: &str, first: First) -> bool {
         && !segment.contains("__")
         && !segment.ends_with('_')
         && !has_suffix(segment)
+        // `mcp__x` is how rules and clients call the server `x`.
+        && !(first == First::Letter && segment.eq_ignore_ascii_case("mcp"))
 }
 
 /// Whether a segment ends as a made-up one does.
@@ -138,6 +140,9 @@ mod tests {
             ("github", ""),
             ("", ""),
             ("github", "ﬁle"),
+            // As if it were the name of a server.
+            ("mcp", "github"),
+            ("Mcp", "github"),
             // As if it had been made up.
             ("github", "list-aaaaaaaaaa"),
         ] {
@@ -166,6 +171,7 @@ mod tests {
     fn original() -> impl Strategy<Value = String> {
         prop_oneof![
             4 => "[ab_\\-2]{0,4}",
+            1 => "[mM][cC][pP]",
             2 => "[aA_\\-. é列ﬁ①Ａ\u{0}]{0,6}",
             1 => "[a-c]{1,3}-[ab2]{10}",
             1 => "[ab]{18,23}",

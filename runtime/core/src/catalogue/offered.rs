@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::names::served;
 use crate::registry::{Conflict, Definition, Hints, Owner, Text, Trust};
+use crate::text::is_harmful;
 
 /// How long a server's tool may take: nobody knows what it does.
 const TIMEOUT: Duration = Duration::from_mins(3);
@@ -25,6 +26,8 @@ pub const TOOLS: usize = 1_000;
 pub const BYTES: usize = 4 << 20;
 /// The longest name.
 pub const NAME_CHARS: usize = 256;
+/// The longest title.
+const TITLE_CHARS: usize = 256;
 /// The longest description.
 pub const DESCRIPTION_BYTES: usize = 16 << 10;
 /// The largest schema, as JSON.
@@ -178,6 +181,9 @@ fn fault(tool: &Offered) -> Option<String> {
     if tool.name.chars().any(char::is_control) {
         return Some("its name has control characters".to_owned());
     }
+    if tool.name.contains(is_harmful) {
+        return Some("its name has characters that change how others are shown".to_owned());
+    }
     let description = tool.description.as_deref().unwrap_or_default();
     if description.len() > DESCRIPTION_BYTES {
         return Some(format!(
@@ -230,10 +236,13 @@ fn definition(server: &str, offered: Offered) -> Definition {
         Parallelism::Exclusive
     };
     tool.exposure = Exposure::Deferred;
-    let title = offered
-        .title
-        .or_else(|| claims.get("title")?.as_str().map(str::to_owned));
-    tool.title = title.unwrap_or(offered.name).into();
+    let titles = [
+        offered.title.as_deref(),
+        claims.get("title").and_then(Value::as_str),
+        Some(&offered.name),
+    ];
+    let title = titles.into_iter().flatten().find(|title| is_title(title));
+    tool.title = title.unwrap_or_default().to_owned().into();
     let description = offered.description.unwrap_or_default();
     tool.summary = first_sentence(&description).to_owned().into();
     tool.description = description.into();
@@ -257,6 +266,13 @@ pub(super) fn same(one: &Definition, other: &Definition) -> bool {
         && one.annotations == other.annotations
         && one.input_schema.value() == other.input_schema.value()
         && output(one) == output(other)
+}
+
+/// Whether a title can be shown to people; the name stands for one that can't.
+fn is_title(title: &str) -> bool {
+    !title.trim().is_empty()
+        && title.chars().take(TITLE_CHARS + 1).count() <= TITLE_CHARS
+        && !title.contains(is_harmful)
 }
 
 fn first_sentence(text: &str) -> &str {

@@ -24,6 +24,7 @@ fn own(kind: Kind) -> Arc<Definition> {
         rule: "Do({what}*)".into(),
     };
     let tool = ToolBuilder::new("do_it").summary("Does it.").kind(kind);
+    let tool = tool.input_schema(json!({"type": "object", "properties": {"what": {"type": "string"}}}));
     Arc::new(tool.permission(naming).build().unwrap())
 }
 
@@ -216,6 +217,8 @@ fn an_empty_rule_or_an_empty_field_forbids_remembering() {
             rule: rule.into(),
         };
         let tool = ToolBuilder::new("do_it").summary("Does it.").permission(naming);
+        let text = json!({"type": "string"});
+        let tool = tool.input_schema(json!({"type": "object", "properties": {"what": text, "dir": text}}));
         let call = Call::new(&tool.build().unwrap(), &input, &[]);
         decided(&Policy::default(), &call).remember.map(|rule| rule.to_string())
     };
@@ -326,6 +329,7 @@ fn pasted_rules_mean_what_their_authors_expect() {
         };
         let tool = ToolBuilder::new("bash")
             .summary("Runs it.")
+            .input_schema(json!({"type": "object", "properties": {"command": {"type": "string"}}}))
             .kind(Kind::Execute)
             .permission(naming);
         Call::new(&tool.build().unwrap(), &json!({ "command": command }), &[])
@@ -396,6 +400,7 @@ fn pasted_rules_mean_what_their_authors_expect() {
         };
         let tool = ToolBuilder::new("edit")
             .summary("Edits.")
+            .input_schema(json!({"type": "object", "properties": {"path": {"type": "string"}}}))
             .kind(Kind::Write)
             .permission(naming);
         Call::new(&tool.build().unwrap(), &json!({ "path": path }), &[])

@@ -4,23 +4,28 @@
 //! carries a call out: the catalogue takes that beside the definition.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use devloop_contract::ValidationError;
+use devloop_contract::agent::is_template;
 use devloop_contract::projection::refusal;
-use devloop_contract::tool::{Effects, Exposure, FailureSpec, Kind, Parallelism, Rule};
+use devloop_contract::tool::{Effects, Exposure, FailureSpec, Kind, Parallelism, Rule, is_semver};
 use serde_json::Value;
 
 use super::compiled::{BuildError, CompiledTool};
 use super::definition::{Definition, Example, Hints, Naming, Owner, Schema, Text, Trust};
 use crate::permission::check_naming;
+use crate::text::{harmless, is_harmful};
 
 /// The longest name: `mcp__devloop__` before it makes 64, which is what clients take.
 const NAME: usize = 50;
 /// The longest description that clients don't cut.
 const DESCRIPTION: usize = 2_048;
+/// The longest timeout.
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// Declares a host's own tool. What is not said is what is safest: it may be anything that runs programs, runs alone, and
 /// is never replayed.
@@ -248,14 +253,36 @@ impl ToolBuilder {
         } else {
             Parallelism::Exclusive
         });
-        if let Some(permission) = self.permission {
-            tool.permission = permission;
-        }
+        let templates = match self.permission {
+            Some(permission) => {
+                tool.permission = permission;
+                [tool.permission.signature.clone(), tool.permission.rule.clone()]
+            }
+            // The name, which is judged as such.
+            None => [Text::default(), Text::default()],
+        };
         tool.description = describe(&tool).into();
         let mut problems = Vec::new();
         for name in tool.names() {
             if let Some(reason) = misnamed(name) {
                 problems.push(format!("the name {}: {reason}", Value::from(name)));
+            }
+        }
+        let mut names = HashSet::new();
+        for name in tool.names() {
+            if !names.insert(name) {
+                problems.push(format!(
+                    "the name {} stands twice; an alias is another name",
+                    Value::from(name)
+                ));
+            }
+        }
+        for (what, text) in [("title", &tool.title), ("summary", &tool.summary)] {
+            if text.contains(is_harmful) {
+                problems.push(format!(
+                    "the {what} has characters that a terminal would obey or that hide others: {}",
+                    harmless(text)
+                ));
             }
         }
         if tool.summary.trim().is_empty() {
@@ -268,13 +295,25 @@ impl ToolBuilder {
             ));
         }
         if !is_semver(&tool.version) {
-            problems.push(format!("the version `{}` is not of the form 1.2.3", tool.version));
+            problems.push(format!(
+                "the version `{}` is not of the form 1.2.3 or 1.2.3-rc.1",
+                tool.version
+            ));
         }
         if let Err(error) = check_naming(&tool.permission) {
             problems.push(error.to_string());
+        } else {
+            let unfit = templates.iter().filter(|text| !text.is_empty() && !is_template(text));
+            problems.extend(unfit.map(|template| {
+                let template = harmless(template);
+                format!("the permission template `{template}` makes no rule: parentheses come in pairs, and a name has letters, digits, `_` and `-` alone")
+            }));
         }
         if tool.timeout.is_zero() {
             problems.push("the timeout is zero: no call could end in time".to_owned());
+        }
+        if tool.timeout > LONGEST {
+            problems.push("the timeout is longer than a day: 24 hours are the most".to_owned());
         }
         if tool.hints.read_only && !tool.effects.writes.is_empty() {
             problems.push("it is hinted to be read-only and its effects declare writes".to_owned());
@@ -289,6 +328,7 @@ impl ToolBuilder {
         }
         let compiled = CompiledTool::new(tool, |_| Ok(()));
         let tool = compiled.definition();
+        problems.extend(compiled.misled());
         match compiled.check() {
             Err(reason) => problems.push(reason),
             Ok(()) => problems.extend(tool.examples.iter().filter_map(|example| {
@@ -385,15 +425,6 @@ fn sentence(rule: &Rule) -> String {
             format!("`{field}` is required when `{when}` is {}.", is.join(" or "))
         }
     }
-}
-
-fn is_semver(text: &str) -> bool {
-    let core = text.split(['-', '+']).next().unwrap_or_default();
-    let numbers: Vec<&str> = core.split('.').collect();
-    let is_number = |text: &&str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'))
-    };
-    numbers.len() == 3 && numbers.iter().all(is_number)
 }
 
 /// The schema of a type, without what only says how Rust stores it.

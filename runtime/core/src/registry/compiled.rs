@@ -13,10 +13,11 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::definition::{Definition, Dialect, Naming, Schema, Text};
+use super::mend::mended;
 use super::normalise::{self, Changes, Integers, normalise};
 use super::place::{Pattern, Step, bracket};
 use super::rules::Constraint;
-use super::shape::{Extra, Kind, Shape, open_options, options};
+use super::shape::{End, Extra, Kind, Shape, open_options, options};
 use super::validate::{Report, explain};
 use super::{PathRule, cost};
 
@@ -78,13 +79,23 @@ impl CompiledTool {
     ///
     /// Validation comes after the defaults: unique items that differ only by a default left out are refused as equal.
     ///
+    /// An input that a schema outside of the portable subset refuses is read once more, as declarations for providers ask
+    /// for it: `null` for an optional field that is absent, and JSON texts for values.
+    ///
     /// # Errors
     /// Everything that is wrong with the arguments, or a tool whose own texts are wrong.
     pub fn build(&self, arguments: Map<String, Value>) -> Result<Invocation, BuildError> {
         let input = self.input()?;
         let mut value = Value::Object(arguments);
         let mut changes = normalise::arguments(&input.shape, &mut value);
-        let report = self.judge(input, &value, changes.integers())?;
+        let mut report = self.judge(input, &value, changes.integers())?;
+        if !report.is_empty()
+            && self.definition.dialect == Dialect::Open
+            && let Some(meant) = input.mended(&value)
+        {
+            changes.replace_root(&mut value, meant);
+            report = self.judge(input, &value, changes.integers())?;
+        }
         if !report.is_empty() {
             let example = self.definition.examples.first();
             let example = example.map(|example| example.input.clone().into_owned());
@@ -127,6 +138,34 @@ impl CompiledTool {
             return Ok(());
         }
         Err(refusal(validator, output).unwrap_or_else(|| "does not fit its schema".to_owned()))
+    }
+
+    /// What the tool says of its input that no input has: fields of the templates of its permission, and paths. Nothing
+    /// where the schema can't be compiled.
+    pub(super) fn misled(&self) -> Vec<String> {
+        let Ok(input) = self.compiled() else { return Vec::new() };
+        let mut misled = Vec::new();
+        let Naming { signature, rule } = &self.definition.permission;
+        for template in [signature, rule] {
+            for field in template.split('{').skip(1).filter_map(|text| text.split('}').next()) {
+                // A field whose own name has a dot comes first.
+                let whole = [field.to_owned()];
+                let steps: Vec<String> = field.split('.').map(str::to_owned).collect();
+                if !input.shape.leads_to(&whole, End::Anything) && !input.shape.leads_to(&steps, End::Anything) {
+                    misled.push(format!(
+                        "the permission template `{template}`: the input has no field `{field}`"
+                    ));
+                }
+            }
+        }
+        for (text, pattern) in self.definition.affected_paths.iter().zip(&input.affected) {
+            if !input.shape.leads_to(pattern.steps(), End::Text) {
+                misled.push(format!(
+                    "the affected path `{text}` leads to no text of the input: write the JSON Pointer of a field, such as `/path` or `/files/*`"
+                ));
+            }
+        }
+        misled
     }
 
     fn validator_of_output(&self) -> Option<&Result<Validator, String>> {
@@ -344,6 +383,19 @@ const WORDED: &[&str] = &[
 ];
 
 impl Input {
+    /// The value as it was meant, where it was sent as declarations for providers ask for it.
+    fn mended(&self, value: &Value) -> Option<Value> {
+        let values = count_values(value, EXPLAINED);
+        if values >= EXPLAINED {
+            return None;
+        }
+        let is_open = |place: &str, value: &Value| {
+            let unescaped = unescaped(place);
+            self.shape.is_foreign_at(&steps(&unescaped, value))
+        };
+        mended(&self.validator, value, values, &is_open)
+    }
+
     /// Adds, in the validator's words, what the shape knows nothing of.
     fn explain_openly(&self, value: &Value, report: &mut Report) {
         if count_values(value, EXPLAINED) >= EXPLAINED {

@@ -13,6 +13,7 @@ mod cost;
 mod definition;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod fixture;
+mod mend;
 pub mod normalise;
 mod place;
 pub mod projection;

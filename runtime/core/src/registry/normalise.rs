@@ -97,6 +97,12 @@ impl Changes {
         self.note(&[], Undo::Added);
     }
 
+    /// Puts another value in the place of the whole.
+    pub(super) fn replace_root(&mut self, value: &mut Value, by: Value) {
+        let was = std::mem::replace(value, by);
+        self.note(&[], Undo::Was(was));
+    }
+
     fn note(&mut self, place: &[usize], undo: Undo) {
         self.entries.push(Entry {
             start: self.steps.len(),

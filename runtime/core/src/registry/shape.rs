@@ -131,6 +131,13 @@ pub(super) enum Extra {
     Each(Box<Shape>),
 }
 
+/// What has to be where a place ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Text,
+    Anything,
+}
+
 /// Why a schema has no shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeError {
@@ -195,6 +202,32 @@ impl Shape {
             }
         }
         matches!(shape.kind, Kind::Foreign(_))
+    }
+
+    /// Whether a value that fits may have something at a place; `*` stands for every item of an array and every key of a
+    /// map.
+    pub(super) fn leads_to(&self, steps: &[String], end: End) -> bool {
+        let Some((step, rest)) = steps.split_first() else {
+            return match &self.kind {
+                Kind::String(_) | Kind::Foreign(_) => true,
+                _ => end == End::Anything,
+            };
+        };
+        match &self.kind {
+            // Only the validator knows.
+            Kind::Foreign(_) => true,
+            Kind::Array(items) => {
+                (step == "*" || (end == End::Anything && step.parse::<usize>().is_ok()))
+                    && items.shape.leads_to(rest, end)
+            }
+            Kind::Object(fields) => match (fields.get(step), &fields.extra) {
+                (Some(property), _) => property.shape.leads_to(rest, end),
+                (None, Extra::Each(each)) => each.leads_to(rest, end),
+                (None, Extra::Free) => true,
+                (None, Extra::Refused) => false,
+            },
+            Kind::String(_) | Kind::Integer(_) | Kind::Number(_) | Kind::Boolean => false,
+        }
     }
 
     /// Marks the strings that `pointer` reaches as project-relative paths. Fails when it reaches none.

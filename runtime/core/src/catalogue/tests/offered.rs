@@ -75,6 +75,10 @@ fn one_bad_tool_is_set_aside_with_its_reason_and_the_rest_is_served() {
             "its name has 257 characters; at most 256 are taken",
         ),
         (offered("a\u{1b}[31m"), "its name has control characters"),
+        (
+            offered("a\u{202e}b"),
+            "its name has characters that change how others are shown",
+        ),
         (offered(""), "its name is empty"),
         (
             Offered {
@@ -224,6 +228,26 @@ fn a_schema_whose_references_double_is_set_aside() {
             .iter()
             .all(|one| one.reason.contains("its references multiply"))
     );
+}
+
+#[test]
+fn a_title_that_could_mislead_gives_way_to_the_name() {
+    let title = |title: &str, annotated: &str| {
+        let catalogue = catalogue();
+        let tool = Offered {
+            title: Some(title.to_owned()),
+            annotations: json!({"title": annotated}).as_object().cloned(),
+            ..offered("read")
+        };
+        catalogue.replace_dynamic("git", vec![tool], |_| ()).unwrap();
+        catalogue.get("git__read").unwrap().definition().title.to_string()
+    };
+    assert_eq!(title("Reads", "x"), "Reads");
+    assert_eq!(title(&"é".repeat(256), "x"), "é".repeat(256));
+    for bad in [&*"t".repeat(257), "a\nb", "a\u{1b}[31m", "a\u{202e}b", "", " "] {
+        assert_eq!(title(bad, "Annotated"), "Annotated", "{bad:?}");
+        assert_eq!(title(bad, bad), "read", "{bad:?}");
+    }
 }
 
 #[test]

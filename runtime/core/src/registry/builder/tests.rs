@@ -69,7 +69,7 @@ fn everything_that_is_wrong_is_said_at_once() {
         "has 51 characters; clients take 50",
         "\n- the summary is missing",
         "\n- the description has 3002 characters",
-        "\n- the version `1.0` is not of the form 1.2.3",
+        "\n- the version `1.0` is not of the form 1.2.3 or",
         "\n- the timeout is zero",
         "\n- the example `Wrong`: n: expected an integer of at most 64 bits, got the string \"one\"",
         "\n- the example `No object`: its input must be an object",
@@ -134,4 +134,62 @@ fn a_rust_type_gives_a_schema_that_every_provider_takes() {
         *built.input(),
         json!({"text": "x", "filters": [{"field": "f", "weight": 1.5}], "deep": false})
     );
+}
+
+#[test]
+fn what_could_never_mean_what_it_says_is_refused() {
+    let schema = json!({"type": "object", "properties": {
+        "command": {"type": "string"}, "n": {"type": "integer"}, "a.b": {"type": "string"},
+        "files": {"type": "array", "items": {"type": "object", "properties": {"path": {"type": "string"}}}},
+        "other": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
+    let problems =
+        |change: &dyn Fn(ToolBuilder) -> ToolBuilder| match change(builder().input_schema(schema.clone())).build() {
+            Ok(_) => String::new(),
+            Err(error) => error.problems.join("\n"),
+        };
+    let naming = |signature: &str, rule: &str| Naming {
+        signature: signature.to_owned().into(),
+        rule: rule.to_owned().into(),
+    };
+    for (signature, rule) in [
+        ("Bash({command})", "Bash({n}:*)"),
+        ("Bash({files.0.path})", ""),
+        ("Bash({a.b}{other}{files})", "Bash"),
+    ] {
+        assert_eq!(
+            problems(&|tool| tool.permission(naming(signature, rule))),
+            "",
+            "{signature} {rule}"
+        );
+    }
+    for (signature, rule, problem) in [
+        ("Bash({cmd})", "Bash", "`Bash({cmd})`: the input has no field `cmd`"),
+        ("Bash", "Bash({cmd}*)", "the input has no field `cmd`"),
+        ("Bash({files.path})", "Bash", "the input has no field `files.path`"),
+        ("Bash({command.x})", "Bash", "the input has no field `command.x`"),
+        ("Bash({command}))", "Bash", "`Bash({command}))` makes no rule"),
+    ] {
+        let found = problems(&|tool| tool.permission(naming(signature, rule)));
+        assert!(found.contains(problem), "{signature} {rule}: {found}");
+    }
+    for path in ["/command", "/files/*/path", "/other"] {
+        assert_eq!(problems(&|tool| tool.affected_path(path.to_owned())), "", "{path}");
+    }
+    for path in ["/nope", "/n", "/files", "/files/path", "/command/x"] {
+        let found = problems(&|tool| tool.affected_path(path.to_owned()));
+        assert!(found.contains("leads to no text of the input"), "{path}: {found}");
+    }
+    assert!(problems(&|tool| tool.alias("echo")).contains("stands twice"));
+    assert!(problems(&|tool| tool.alias("a").alias("a")).contains("stands twice"));
+    for version in ["1.0.0-", "1.0.0+a b", "1.0.0-é", "1.0.0-01"] {
+        assert!(
+            problems(&|tool| tool.version(version)).contains("is not of the form"),
+            "{version}"
+        );
+    }
+    assert_eq!(problems(&|tool| tool.version("1.0.0-rc.1+b")), "");
+    assert_eq!(problems(&|tool| tool.timeout(Duration::from_hours(24))), "");
+    assert!(problems(&|tool| tool.timeout(Duration::MAX)).contains("24 hours are the most"));
+    assert!(problems(&|tool| tool.title("a\u{1b}[31m")).contains("the title has characters"));
+    assert!(problems(&|tool| tool.summary("a\u{202e}b")).contains("the summary has characters"));
 }

@@ -245,7 +245,7 @@ fn as_strict(schema: &Value, value: &Value) -> Value {
 fn runner() -> TestRunner {
     let long = std::env::var_os("DEVLOOP_LONG").is_some();
     TestRunner::new(Config {
-        cases: if long { 50_000 } else { 200 },
+        cases: if long { 20_000 } else { 200 },
         failure_persistence: None,
         ..Config::default()
     })
@@ -331,4 +331,236 @@ fn what_a_strict_model_sends_builds_what_was_meant() {
             Ok(())
         })
         .unwrap();
+}
+
+/// A property as others write it: alternatives, references, several types, listed values.
+fn foreign() -> impl Strategy<Value = Value> {
+    let leaf = proptest::sample::select(vec![
+        json!({"type": "string"}),
+        json!({"type": "integer"}),
+        json!({"type": "null"}),
+        json!({"type": "object"}),
+        json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+        json!({"type": "object", "properties": {"x": {"type": "string"}}}),
+        json!({"type": "object", "properties": {"x": {"type": "string"}, "n": {"type": "integer"}}, "required": ["n"]}),
+        json!({"type": "array", "items": {"type": "object"}}),
+        json!({"type": "array", "items": {"anyOf": [{"type": "object"}, {"type": "null"}]}}),
+        json!({"type": "array"}),
+        json!({"type": ["object", "null"]}),
+        json!({"type": ["string", "object"]}),
+        json!({"type": ["integer", "null"]}),
+        json!({"type": "string", "nullable": true}),
+        json!({"enum": [1, "a", null]}),
+        json!({"enum": ["a", "b"]}),
+        json!({"const": "c"}),
+        json!({"$ref": "#/$defs/Free"}),
+        json!({"$ref": "#/$defs/Leaf"}),
+        json!({"$ref": "#/$defs/Tree"}),
+        json!({"$ref": "#/$defs/Leaf", "description": "One."}),
+        json!({"$ref": "#/$defs/Tree", "required": ["n"]}),
+        json!({}),
+        json!(true),
+    ]);
+    leaf.prop_recursive(2, 12, 3, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 1..3).prop_map(|parts| json!({"anyOf": parts})),
+            proptest::collection::vec(inner.clone(), 1..3).prop_map(|parts| json!({"oneOf": parts})),
+            inner
+                .clone()
+                .prop_map(|part| json!({"anyOf": [part, {"type": "null"}], "default": null})),
+            inner.clone().prop_map(|part| json!({"allOf": [part]})),
+            inner.clone().prop_map(|items| json!({"type": "array", "items": items})),
+            inner.prop_map(|below| json!({"type": "object", "properties": {"x": below}})),
+        ]
+    })
+}
+
+/// A tool's schema with such properties, some of them required.
+fn foreign_schema() -> impl Strategy<Value = Value> {
+    (foreign(), foreign(), any::<bool>()).prop_map(|(f, g, needed)| {
+        let required = if needed { json!(["f"]) } else { json!([]) };
+        json!({"type": "object", "properties": {"f": f, "g": g}, "required": required, "$defs": {
+            "Free": {"type": "object"},
+            "Leaf": {"type": "object", "properties": {"x": {"type": "string"}, "n": {"type": "integer"}}},
+            "Tree": {"type": "object", "properties": {
+                "below": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"type": "null"}]},
+                "all": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+                "n": {"type": "integer"}}},
+        }})
+    })
+}
+
+/// A value that may be one of the schema.
+fn guess(root: &Value, schema: &Value, choices: &mut dyn FnMut() -> usize, depth: usize) -> Value {
+    let anything = [
+        json!("t"),
+        json!(7),
+        json!({"k": "v"}),
+        json!([1]),
+        json!(null),
+        json!("{\"k\":1}"),
+    ];
+    if let Some(reference) = schema["$ref"].as_str() {
+        return guess(root, root.pointer(&reference[1..]).unwrap(), choices, depth);
+    }
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        if let Some(parts) = schema[keyword].as_array() {
+            return guess(root, &parts[choices() % parts.len()], choices, depth);
+        }
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values[choices() % values.len()].clone();
+    }
+    if let Some(value) = schema.get("const") {
+        return value.clone();
+    }
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds[choices() % kinds.len()].clone(),
+        kind => kind.clone(),
+    };
+    match kind.as_str() {
+        Some("string") => ["t", "", "{\"k\":1}", "5", "null"][choices() % 5].into(),
+        Some("integer") => choices().into(),
+        Some("array") if depth < 5 => (0..choices() % 3)
+            .map(|_| guess(root, schema.get("items").unwrap_or(&json!(true)), choices, depth + 1))
+            .collect(),
+        Some("array") => json!([]),
+        Some("object") => {
+            let mut map = Map::new();
+            if depth < 5 {
+                for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+                    if !choices().is_multiple_of(3) {
+                        map.insert(name.clone(), guess(root, below, choices, depth + 1));
+                    }
+                }
+                if schema.get("properties").is_none() && !choices().is_multiple_of(3) {
+                    map.insert("k".into(), choices().into());
+                }
+            }
+            map.into()
+        }
+        Some(_) => Value::Null,
+        None => anything[choices() % anything.len()].clone(),
+    }
+}
+
+/// The value as a model sends it that is told this schema, in either dialect; `None` when it can't be said.
+fn sent(root: &Value, told: &Value, value: &Value) -> Option<Value> {
+    if let Some(reference) = told["$ref"].as_str() {
+        return sent(root, root.pointer(&reference[1..]).unwrap(), value);
+    }
+    if value.is_null() && told["nullable"] == true {
+        return Some(Value::Null);
+    }
+    if let Some(parts) = told["anyOf"].as_array() {
+        return parts.iter().find_map(|part| sent(root, part, value));
+    }
+    let listed = told["enum"].as_array().is_none_or(|values| values.contains(value));
+    let constant = told.get("const").is_none_or(|one| one == value);
+    let kinds: Vec<String> = match &told["type"] {
+        Value::Array(kinds) => kinds.iter().map(|kind| kind.as_str().unwrap().to_owned()).collect(),
+        kind => vec![kind.as_str().unwrap_or_default().to_lowercase()],
+    };
+    let takes = |kind: &str| kinds.iter().any(|one| one == kind) && listed && constant;
+    let as_json = told["description"]
+        .as_str()
+        .is_some_and(|text| text.ends_with("Write it as a JSON text."));
+    match value {
+        Value::Null if takes("null") => Some(Value::Null),
+        _ if as_json => Some(value.to_string().into()),
+        Value::String(_) if takes("string") => Some(value.clone()),
+        Value::Number(_) if takes("integer") || takes("number") => Some(value.clone()),
+        Value::Bool(_) if takes("boolean") => Some(value.clone()),
+        Value::Array(items) if takes("array") => items.iter().map(|item| sent(root, &told["items"], item)).collect(),
+        Value::Object(map) if takes("object") => {
+            let named = told["properties"].as_object()?;
+            if !map.keys().all(|key| named.contains_key(key)) {
+                return None;
+            }
+            let required = told["required"].as_array()?;
+            let mut out = Map::new();
+            for (name, below) in named {
+                match map.get(name) {
+                    Some(value) => out.insert(name.clone(), sent(root, below, value)?),
+                    None if required.iter().any(|one| *one == **name) => {
+                        // Strict functions alone require what is optional.
+                        if told.get("propertyOrdering").is_some() {
+                            return None;
+                        }
+                        out.insert(name.clone(), sent(root, below, &Value::Null)?)
+                    }
+                    None => None,
+                };
+            }
+            Some(out.into())
+        }
+        _ => None,
+    }
+}
+
+/// Without what is null in an object: a declared optional that is absent may arrive so.
+fn without_null(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(without_null).collect(),
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(key, value)| (key.clone(), without_null(value)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+#[test]
+fn what_a_model_sends_for_schemas_of_others_builds_what_was_meant() {
+    use std::cell::Cell;
+    let (strict, gemini_sent) = (Cell::new(0), Cell::new(0));
+    let cases = (foreign_schema(), proptest::collection::vec(any::<u8>(), 24));
+    runner()
+        .run(&cases, |(schema, bytes)| {
+            let mut tool = tool(&schema);
+            tool.dialect = crate::registry::definition::Dialect::Open;
+            let compiled = CompiledTool::new(tool.clone(), |_| Ok(()));
+            let mut bytes = bytes.into_iter().cycle();
+            let mut choices = || usize::from(bytes.next().unwrap_or(0));
+            let value = guess(&schema, &schema, &mut choices, 0);
+            let validator = jsonschema::validator_for(&published(&schema)).unwrap();
+            if !validator.is_valid(&value) {
+                return Ok(());
+            }
+            let arguments = |value: &Value| value.as_object().unwrap().clone();
+            let meant = compiled.build(arguments(&value)).unwrap();
+            let (by_openai, by_gemini) = (openai_strict(&tool).unwrap(), gemini(&tool).unwrap());
+            let in_doubt = by_gemini
+                .losses
+                .iter()
+                .any(|loss| loss.what == "a JSON text in one alternative could be taken as it is by another one");
+            for (declared, count, in_doubt) in [
+                (&by_openai.value["function"], &strict, false),
+                (&by_gemini.value, &gemini_sent, in_doubt),
+            ] {
+                let told = &declared["parameters"];
+                if declared["strict"] == false || in_doubt {
+                    continue;
+                }
+                let Some(sent) = sent(told, told, &value) else { continue };
+                count.set(count.get() + 1);
+                let built = compiled
+                    .build(arguments(&sent))
+                    .map_err(|error| TestCaseError::fail(format!("{value} sent as {sent} for {told}: {error}")))?;
+                prop_assert_eq!(
+                    without_null(built.input()),
+                    without_null(meant.input()),
+                    "{} sent as {} for {}",
+                    value,
+                    sent,
+                    told
+                );
+                prop_assert_eq!(built.original(), &arguments(&sent));
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(strict.get() > 5 && gemini_sent.get() > 20, "{strict:?} {gemini_sent:?}");
 }
