@@ -146,7 +146,8 @@ impl AuditLog {
         Self { store, journal }
     }
 
-    /// Keeps one call; gives its number. Looks for secrets in what the record keeps, then some 25 system calls.
+    /// Keeps one call; gives its number. Looks for secrets in what the record keeps, then some 25 system calls, which
+    /// threads that keep calls at the same time share.
     ///
     /// # Errors
     /// Why it could not be kept: to be logged, never to fail a call.
@@ -168,10 +169,10 @@ impl AuditLog {
             reason.truncate(end);
             reason.push('…');
         }
-        let mut record = CallRecord {
+        let record = CallRecord {
             v: FORM,
             seq: 0,
-            ts: String::new(),
+            ts: clock::iso(self.store.clock().now()),
             caller: call.caller,
             // Whatever was sent as a name stands here.
             tool: redacted::redacted("", &call.tool),
@@ -182,12 +183,8 @@ impl AuditLog {
             outcome: Outcome { reason, ..call.outcome },
             ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
         };
-        let kept = self.journal.append_with(WAIT, |next| {
-            record.seq = next.seq;
-            record.ts = clock::iso(next.time(self.store.clock().now()));
-            Ok::<_, StoreError>(record)
-        });
-        kept.map(|appended| appended.seq)
+        // Threads that keep calls at the same time share a write; the time is that of the end of each.
+        self.journal.append(&record, WAIT).map(|appended| appended.seq)
     }
 
     /// The records from number `from` on, oldest first.
