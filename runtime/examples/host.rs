@@ -8,7 +8,7 @@
 //! toolu_1: {"cents":420}
 //! toolu_2: {"ok":true,"total":1,"path":"agent-state/pm-todo.json","current":"step-001","ready":["step-001"],"version":1}
 //! toolu_3: {"ordered":"tea"}
-//! toolu_4: {"ok":false,"code":"permission_denied","reason":"`order(gold)` is denied by the deny rule `order(gold*)` of the host program (the shop). Nothing was done.","hint":"Go on without it; `devloop explain` says why to a person."}
+//! toolu_4: {"ok":false,"code":"permission_denied","reason":"`order(gold)` is denied by the deny rule `order(gold*)` of the host program (the shop). Nothing was done.","hint":"Go on without it."}
 //! loaded:  ["refund"]
 //! session: added refund
 //! session: loaded refund

@@ -111,7 +111,7 @@ pub struct Progress {
 /// How a call ended. Every call ends in exactly one of these; none panics out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallOutcome {
-    /// The tool did its job: `{ok: true, …}`.
+    /// The tool did its job: `{ok: true, …}` for tools of specs; a host's own tools answer what they like.
     Success(Value),
     /// The answer of an upstream server, as it came.
     Passed(Passed),

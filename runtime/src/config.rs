@@ -96,20 +96,22 @@ pub const TEMPLATE: &str = "\
 # timeline_files = 0
 
 [permissions]
-# How much runs without being asked for: `plan` (nothing is changed), `default`, `auto_edit` (files are edited) or
-# `bypass` (nothing is asked). A project's mode counts only when it is stricter than yours.
+# How much runs without being asked for: `plan` (only what counts as read_only; an agent's own todo list, state, timeline
+# and memories do), `default` (what a rule allows), `auto_edit` (files are edited) or `bypass` (nothing is asked). A project's mode counts only when it is stricter than yours.
 # mode = \"default\"
 # Rules: `tool`, `tool(content)`, with `*` for anything: \"mcp__github__*\", \"Bash(git status*)\". A project's rules are
 # added to yours. What is denied never runs, in no mode. Of the rest, what the mode lets run runs; then what is allowed;
-# what stands under `ask` is asked each time; what no rule speaks of is asked, and the answer may count for the session.
+# that is what rules under `allow` mean, and the agent's grants, which are such rules; what stands under `ask` is asked
+# each time; what no rule speaks of is asked, and the answer may count for the session.
 # allow = []
 # ask = []
 # deny = []
-# Only in your own settings: whether hooks that come with a project may run.
+# Only in your own settings (~/.config/devloop/devloop.toml): whether hooks that come with a project may run.
 # project_hooks = false
 
 # Programs that hear of calls, as many as you like; they can deny, ask and change input, and never allow. They read and say
-# JSON as Claude Code's hooks do, and one that fails denies. They start where this file is.
+# JSON as Claude Code's hooks do, and one that fails denies. They start where this file is; a program
+# without `/` is looked for in PATH. In a project's file they are refused until its user has set project_hooks.
 # [[hooks]]
 # event = \"pre_tool_use\" # or \"post_tool_use\"
 # calls = \"Bash(*)\" # a rule: which calls; all without it

@@ -36,13 +36,13 @@
 //! with a [`session::Runner`] in a catalogue ([`session::empty_catalogue`]), which each [`session::SessionBuilder::tools`]
 //! forks. The builder also takes the rules of the host, its [hooks](hooks::Hook) and who is [asked](call::Approver) where no
 //! rule speaks; all calls, those of a model that still speaks ([`session::Session::streaming`]) too, go the same way.
-//! `examples/host.rs` shows all of that in one program.
+//! `examples/host.rs` shows tools, rules, a person who is asked and streaming in one program; [`hooks`] has a hook.
 //!
-//! [`project::Project::subscribe`] gives typed events instead ([`Event`]), [`project::Project::events_from`] those of all
+//! [`project::Project::subscribe`] gives typed events ([`Event`]), [`project::Project::events_from`] those of all
 //! processes from any number on, and a [`project::LoopController`] is told of internal errors and of runtime states.
 //!
 //! Leaves out what needs no generated code: that is `devloop-core`. It, the contract and the generated types are here as
-//! [`core`], [`contract`] and [`generated`], so that a host needs no other dependency for them.
+//! [`core`](mod@crate::core), [`contract`](mod@crate::contract) and [`generated`](mod@crate::generated), so that a host needs no other dependency for them.
 
 pub mod artifacts;
 pub mod call;

@@ -157,10 +157,13 @@ fn what_the_machinery_keeps_and_a_file_set_aside_are_nobodys_fault() {
 fn a_tool_that_the_agent_does_not_have_says_so() {
     let session = TestProject::new().session(AgentId::Pm);
     assert!(matches!(
-        session.call("roll_dice", json!({})).result,
+        session.call("no_such_tool", json!({})).result,
         CallOutcome::UnknownTool { .. }
     ));
-    assert_eq!(panic_of(|| session.context("roll_dice")), "pm has no tool `roll_dice`");
+    assert_eq!(
+        panic_of(|| session.context("no_such_tool")),
+        "pm has no tool `no_such_tool`"
+    );
 }
 
 /// Every example of every spec, by every agent that may call it: whatever it answers, it changes nothing that is not

@@ -34,9 +34,17 @@ pub(super) fn check(specs: &Specs, report: &mut Report) {
         }
         for (index, hook) in policy.hooks.iter().enumerate() {
             let pointer = format!("/policy/hooks/{index}");
-            if hook.command.first().is_none_or(|program| program.trim().is_empty()) {
-                let help = "write the program and its arguments: `[python3, guard.py]`".to_owned();
-                report.value(doc, &child(&pointer, "command"), "a hook without a program", help);
+            match hook.command.first().map(String::as_str) {
+                Some(program) if program.contains('/') && !program.starts_with('/') => {
+                    let message = format!("the program `{program}` would be a file of the project");
+                    let help = "name it by an absolute path, or by a name that is found in `PATH`".to_owned();
+                    report.value(doc, &format!("{pointer}/command/0"), message, help);
+                }
+                Some(program) if !program.trim().is_empty() => {}
+                _ => {
+                    let help = "write the program and its arguments: `[/usr/local/bin/guard, --strict]`".to_owned();
+                    report.value(doc, &child(&pointer, "command"), "a hook without a program", help);
+                }
             }
             if let Some(timeout) = hook.timeout.as_deref().filter(|timeout| timeout_ms(timeout).is_none()) {
                 let help = "write a whole number above 0 with `ms`, `s` or `m`: `10s`".to_owned();

@@ -131,7 +131,7 @@ fn print(explanation: &Explanation, printer: &mut Printer) {
     ));
     if let Some(rule) = &decision.remember {
         printer.line(format_args!(
-            "  allowed by `--{} '{rule}'`, or by a person for the session",
+            "  allowed by `--{} '{rule}'`, by that rule in devloop.toml, or by a person for the session",
             List::Allow.as_str()
         ));
     }
@@ -160,9 +160,20 @@ fn print(explanation: &Explanation, printer: &mut Printer) {
                     printer.line(format_args!("  {word:<15} {}", paths.join(", ")));
                 }
             }
-            for (path, may) in &touches.paths {
-                let word = if *may { "may be written" } else { "may not be written" };
-                printer.line(format_args!("  {path}: {word}"));
+            for named in &touches.paths {
+                let word = if named.may_write {
+                    "may be written"
+                } else {
+                    "may not be written"
+                };
+                let by =
+                    |pattern: &Option<String>| pattern.as_deref().map_or("none".to_owned(), |text| format!("`{text}`"));
+                printer.line(format_args!(
+                    "  {}: {word}; pattern of the template: {}, of the spec: {}",
+                    named.path,
+                    by(&named.template),
+                    by(&named.spec)
+                ));
             }
         }
         None => printer.line(format_args!("{FAINT}no sandbox of ours: it runs elsewhere{FAINT:#}")),

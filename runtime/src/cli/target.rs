@@ -202,7 +202,12 @@ pub(super) fn tool(name: &str) -> Result<&'static Tool, String> {
         let known = generated::all_tools().flat_map(|tool| tool.aliases.iter().chain([&tool.name]).copied());
         let near = nearest(name, known, 3);
         if near.is_empty() {
-            format!("there is no tool `{name}`; `devloop tools` lists them")
+            let upstream = if name.contains("__") {
+                "; those of upstream servers come with `--mcp-config FILE` (serve, explain, mcp)"
+            } else {
+                ""
+            };
+            format!("there is no tool `{name}`; `devloop tools` lists them{upstream}")
         } else {
             format!("there is no tool `{name}`; did you mean {}?", near.join(", "))
         }

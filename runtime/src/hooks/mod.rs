@@ -3,6 +3,31 @@
 //! Answers for what a hook is told and may say. Before a call it can change the input, which is then built anew, and
 //! tighten what permission decided: it can never loosen it. After a call it can hold the answer back. A hook that breaks
 //! off or says nothing clear denies. Leaves out when hooks are heard (the session's), and rules (the core's `permission`).
+//!
+//! ```
+//! use std::borrow::Cow;
+//!
+//! use devloop_runtime::call::Boxed;
+//! use devloop_runtime::hooks::{Before, Hook, HookCall};
+//!
+//! /// Lets nobody touch what is under the lock.
+//! #[derive(Debug)]
+//! struct Freeze;
+//!
+//! impl Hook for Freeze {
+//!     fn name(&self) -> Cow<'static, str> {
+//!         "freeze".into()
+//!     }
+//!
+//!     fn before<'a>(&'a self, call: HookCall<'a>) -> Boxed<'a, Before> {
+//!         let frozen = call.input["path"].as_str().is_some_and(|path| path.starts_with("release/"));
+//!         Box::pin(async move {
+//!             if frozen { Before::Deny("the release is frozen".to_owned()) } else { Before::Pass }
+//!         })
+//!     }
+//! }
+//! # let _ = Freeze;
+//! ```
 
 mod command;
 

@@ -146,11 +146,11 @@ impl Session {
         let decision = &judged.decision;
         match decision.verdict {
             Verdict::Allow => return Ok(()),
-            Verdict::Deny => return Err(denied(decision, None)),
+            Verdict::Deny => return Err(denied(decision, Asked::No, None)),
             Verdict::Ask => {}
         }
         let Some(approver) = approver.or(self.inner.approver.as_ref()) else {
-            return Err(denied(decision, Some("there is nobody to ask")));
+            return Err(denied(decision, Asked::No, Some("there is nobody to ask")));
         };
         let tool = judged.invocation.definition();
         let ask = Ask {
@@ -175,9 +175,9 @@ impl Session {
                     || "a person said no".to_owned(),
                     |why| format!("a person said no: {why}"),
                 );
-                Err(denied(decision, Some(&said)))
+                Err(denied(decision, Asked::Yes, Some(&said)))
             }
-            Approval::Nobody { reason } => Err(denied(decision, Some(&reason))),
+            Approval::Nobody { reason } => Err(denied(decision, Asked::No, Some(&reason))),
         }
     }
 
@@ -188,7 +188,7 @@ impl Session {
     pub(super) fn still_allowed(&self, judged: &Judged) -> Result<(), Stop> {
         let now = self.decide(&judged.invocation);
         match now.verdict {
-            Verdict::Deny => Err(denied(&now, None)),
+            Verdict::Deny => Err(denied(&now, Asked::No, None)),
             Verdict::Allow | Verdict::Ask => Ok(()),
         }
     }
@@ -207,19 +207,28 @@ impl Session {
     }
 }
 
+/// Whether a person was asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Yes,
+    No,
+}
+
 /// A refusal that the agent understands and an operator can act on.
-fn denied(decision: &Decision, beside: Option<&str>) -> Stop {
+fn denied(decision: &Decision, asked: Asked, beside: Option<&str>) -> Stop {
     let reason = match beside {
         Some(beside) => format!("{}; {beside}. Nothing was done.", decision.reason),
         None => format!("{}. Nothing was done.", decision.reason),
     };
     let hint = match (decision.verdict, &decision.remember) {
+        // Who was asked has spoken.
+        (Verdict::Ask, _) if asked == Asked::Yes => "Go on without it.".to_owned(),
         (Verdict::Ask, Some(rule)) => format!(
-            "Go on without it, or have a person start devloop with `--allow '{rule}'` or put \"{rule}\" into `allow` of \
-             [permissions] in devloop.toml."
+            "Go on without it, or have a person allow it: the rule \"{rule}\" under `allow` of [permissions] in devloop.toml, \
+             `--allow '{rule}'` on devloop's command line, or a rule of the program that embeds it."
         ),
         (Verdict::Ask, None) => "Go on without it, or have a person make this call.".to_owned(),
-        _ => "Go on without it; `devloop explain` says why to a person.".to_owned(),
+        _ => "Go on without it.".to_owned(),
     };
     Stop::Refused(ErasedRefusal::Expected(Box::new(FailureBody {
         ok: false,

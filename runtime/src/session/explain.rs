@@ -43,8 +43,21 @@ pub struct Touches {
     pub writes: Vec<String>,
     /// What the template lets the agent write.
     pub write_allow: Vec<String>,
-    /// The paths of this input, each with whether it may be written.
-    pub paths: Vec<(String, bool)>,
+    /// The files that this input names.
+    pub paths: Vec<Named>,
+}
+
+/// A file that an input names.
+#[derive(Clone, Debug, Serialize)]
+pub struct Named {
+    /// Its path.
+    pub path: String,
+    /// Whether the call may write it.
+    pub may_write: bool,
+    /// The pattern of the template that has it.
+    pub template: Option<String>,
+    /// The pattern of the tool's spec that has it.
+    pub spec: Option<String>,
 }
 
 /// When a call would run.
@@ -138,15 +151,24 @@ impl Session {
             path.zip(sandbox)
                 .is_some_and(|(path, sandbox)| sandbox.check_write(&path).is_ok())
         };
+        let (writes, write_allow): (Vec<&str>, Vec<&str>) =
+            (writes.map(|write| write.path).collect(), write_allow.copied().collect());
+        let has = |patterns: &[&str], path: &str| {
+            let bound = patterns.iter().filter_map(|text| bound(text, agent, identity).ok());
+            let mut having = bound.filter(|pattern| pattern.matches(path));
+            having.next().map(|pattern| pattern.to_string())
+        };
+        let named = |path: &String| Named {
+            may_write: may_write(path),
+            template: has(&write_allow, path),
+            spec: has(&writes, path),
+            path: path.clone(),
+        };
         Some(Touches {
             reads: tool.effects.reads.iter().map(|text| shown(text)).collect(),
-            writes: writes.map(|write| shown(write.path)).collect(),
-            write_allow: write_allow.map(|text| shown(text)).collect(),
-            paths: invocation
-                .affected_paths()
-                .iter()
-                .map(|path| (path.clone(), may_write(path)))
-                .collect(),
+            writes: writes.iter().map(|text| shown(text)).collect(),
+            write_allow: write_allow.iter().map(|text| shown(text)).collect(),
+            paths: invocation.affected_paths().iter().map(named).collect(),
         })
     }
 }

@@ -46,7 +46,7 @@ use crate::project::Project;
 use crate::upstream::Upstreams;
 
 pub use builder::{SessionBuilder, SessionError, empty_catalogue};
-pub use explain::{Explanation, Touches, Turn};
+pub use explain::{Explanation, Named, Touches, Turn};
 pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
 pub use upstream::AlreadyConnected;

@@ -145,10 +145,22 @@ impl Decision {
     #[must_use]
     pub fn tightened(mut self, by: Verdict, hook: impl Into<Cow<'static, str>>, why: &str) -> Self {
         let verdict = self.verdict.tightened(by);
+        let name = hook.into();
+        if verdict == Verdict::Ask && self.verdict == by {
+            // Both want a person to decide; the person hears both, and a yes is for this call alone.
+            let said = format!("; the hook `{name}` asks, too");
+            if !self.reason.contains(&said) {
+                self.reason.push_str(&said);
+                if !why.is_empty() {
+                    self.reason = format!("{}: {}", self.reason, shown(why));
+                }
+            }
+            self.remember = None;
+            return self;
+        }
         if verdict == self.verdict {
             return self;
         }
-        let name = hook.into();
         self.reason = format!("`{}` {}: the hook `{name}` says so", self.signature, done(verdict));
         if !why.is_empty() {
             self.reason = format!("{}: {}", self.reason, shown(why));

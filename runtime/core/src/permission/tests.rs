@@ -268,6 +268,14 @@ fn hooks_tighten_and_never_loosen() {
             if second > first {
                 assert_eq!(after.basis, Basis::Hook { name: "lint".into() });
                 assert!(after.reason.contains("the hook `lint` says so: it is late") && after.remember.is_none());
+            } else if (first, second) == (Verdict::Ask, Verdict::Ask) {
+                assert_eq!(after.basis, before.basis);
+                assert!(after.reason.ends_with("; the hook `lint` asks, too: it is late") && after.remember.is_none());
+                assert_eq!(
+                    after.clone().tightened(second, "lint", "it is late"),
+                    after,
+                    "said once"
+                );
             } else {
                 assert_eq!(after, before);
             }

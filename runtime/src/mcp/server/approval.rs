@@ -211,11 +211,13 @@ fn name_of(ask: &Ask) -> String {
 fn form(ask: &Ask) -> ElicitRequestParams {
     // A server gives its tools what titles it likes.
     let (title, reason) = (harmless(&shortened(&ask.title, 80)), harmless(&ask.reason));
-    let mut message = format!(
-        "May `{}` (`{title}`) run? {reason}\n\n{}",
-        ask.tool,
-        harmless(&ask.signature)
-    );
+    let mut message = format!("May `{}` run? {reason}", ask.tool);
+    if title != ask.tool {
+        let _ = write!(message, "\n\nIts title: {title}");
+    }
+    if ask.signature != ask.tool {
+        let _ = write!(message, "\n\n{}", harmless(&ask.signature));
+    }
     let input = serde_json::to_string_pretty(&ask.input).unwrap_or_default();
     let _ = write!(message, "\n\n{}", shortened(&input, SHOWN));
     let mut answers = vec![ONCE.to_owned()];
