@@ -104,6 +104,14 @@ impl<R> Entry<R> {
     fn words(&self) -> &Words {
         self.words.get_or_init(|| Words::of(self.definition()))
     }
+
+    /// Reads the words now, so that no search has to: about 9 µs. Tools of specs are few, and there a process that starts
+    /// would pay for what it may never do.
+    fn ready_to_be_found(&self) {
+        if self.definition().owner != Owner::BuiltIn {
+            self.words();
+        }
+    }
 }
 
 /// The tools under their names.
@@ -301,6 +309,9 @@ impl<R> Catalogue<R> {
             .map(|(tool, runner)| Entry::new(Arc::new(CompiledTool::new(tool, self.path_rule)), runner))
             .map(Arc::new)
             .collect();
+        for entry in &entries {
+            entry.ready_to_be_found();
+        }
         let mut state = self.enter();
         let mut error = RegisterError {
             conflicts: conflicts(&state.tools.index, &entries),
@@ -377,6 +388,9 @@ impl<R> Catalogue<R> {
             }
         }
         drop(known);
+        for entry in &entries {
+            entry.ready_to_be_found();
+        }
         let mut state = self.enter();
         let owner = Owner::Server(server.to_owned().into());
         let clashes = conflicts_of(&state.tools.index, &entries, &owner);
