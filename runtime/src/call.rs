@@ -164,6 +164,21 @@ pub struct Passed {
     pub is_error: bool,
 }
 
+impl Passed {
+    /// An answer that is one text.
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self {
+            content: vec![text_block(text)],
+            ..Self::default()
+        }
+    }
+}
+
+/// A block of content that is a text.
+pub(crate) fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
 impl CallOutcome {
     /// The outcome as one JSON object, for faces without a wire form of their own: the result itself, or
     /// `{ok: false, code, reason, hint?, details?}` with a code of the call path's own where the tool has none.

@@ -16,7 +16,7 @@ use crate::upstream::{CallError, CallOptions, Upstreams};
 const METHOD_NOT_FOUND: i32 = -32601;
 
 /// What it says of parameters that name nothing, such as a task that is gone.
-pub(crate) const INVALID_PARAMS: i32 = -32602;
+const INVALID_PARAMS: i32 = -32602;
 
 /// Fields of an answer.
 pub(crate) type Object = Map<String, Value>;
@@ -118,13 +118,21 @@ pub(crate) fn refusal<F: ServerFailure>(error: &CallError) -> Refusal<F> {
     }
 }
 
+/// The same for a request about a task, which the server may not know any more.
+pub(crate) fn task_refusal<F: ServerFailure>(error: &CallError, unknown: F) -> Refusal<F> {
+    if is_refused(error, INVALID_PARAMS) {
+        return unknown.because(error.to_string());
+    }
+    refusal(error)
+}
+
 /// Whether a server just does not have what it was asked for.
 pub(crate) fn has_none(error: &CallError) -> bool {
     is_refused(error, METHOD_NOT_FOUND)
 }
 
 /// Whether a server answered with this error.
-pub(crate) fn is_refused(error: &CallError, code: i32) -> bool {
+fn is_refused(error: &CallError, code: i32) -> bool {
     matches!(error, CallError::Refused { code: given, .. } if *given == code)
 }
 

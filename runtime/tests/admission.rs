@@ -1026,3 +1026,17 @@ fn calls_on_one_file_follow_each_other_whatever_name_they_give_it() {
     assert_eq!(both("real.txt", "link.txt"), 1, "a link is the file that it leads to");
     assert_eq!(both("real.txt", "other.txt"), 2, "other files are no hindrance");
 }
+
+#[test]
+fn a_projects_own_executor_runs_and_remembers_the_calls_of_its_sessions() {
+    let executor = devloop_runtime::execution::Executor::default();
+    let seen = executor.clone();
+    let config = devloop_runtime::config::Config::default();
+    let project = TestProject::with(config, |project| project.with_executor(executor));
+    let session = project.session(AgentId::Pm);
+    session.call("write_todolist", json!({ "items": [] }));
+    let records = seen.records();
+    assert_eq!(records.len(), 1);
+    assert_eq!(&*records[0].tool, "write_todolist");
+    assert_eq!(seen.totals(), (1, 0));
+}

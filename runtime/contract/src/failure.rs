@@ -241,6 +241,17 @@ pub struct FailureBody {
 }
 
 impl FailureBody {
+    /// A failure of the call path itself, which no spec lists.
+    pub fn of_path(code: &str, reason: impl Into<String>, hint: impl Into<Option<String>>) -> Self {
+        Self {
+            ok: false,
+            code: code.to_owned(),
+            reason: reason.into(),
+            hint: hint.into(),
+            details: None,
+        }
+    }
+
     /// Renders a failure; `reason` replaces the spec's summary when given.
     pub fn new(failure: &dyn ExpectedFailure, reason: Option<String>) -> Self {
         Self {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
-use devloop_core::catalogue::names::served;
+use devloop_core::catalogue::names::prefix;
 use devloop_core::catalogue::{Catalogue, ConnectionState, Snapshot};
 use devloop_core::permission::{self, Memory, Mode, Verdict};
 use devloop_core::registry::{Definition, Owner, PathRule, projection};
@@ -166,13 +166,6 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         printer.error(format_args!("cannot start the runtime: {error}"));
         Exit::System
     })
-}
-
-/// What the names of a server's tools begin with.
-fn prefix(server: &str) -> String {
-    let mut name = served(server, "a");
-    name.pop();
-    name
 }
 
 fn connect(config: McpConfig, wait: Duration, look: impl AsyncFnOnce(&Connected) -> Exit) -> std::io::Result<Exit> {

@@ -120,7 +120,8 @@ impl SessionBuilder {
         } = self;
         let mut policy = project.config.policy();
         policy.grant(agent.id, agent.tools.iter().copied());
-        for tool in tools_of(agent).iter().filter(|tool| tool.is_of_catalog()) {
+        let granted = tools_of(agent);
+        for tool in granted.iter().filter(|tool| tool.is_of_catalog()) {
             policy.add(List::Allow, Rule::tool(tool.name), Origin::new(Source::BuiltIn, ""));
         }
         for (list, rule, origin) in rules {
@@ -132,7 +133,6 @@ impl SessionBuilder {
         hooks.extend(template(agent, &mut policy)?);
         let commands = project.config.hooks.iter();
         hooks.extend(commands.map(|hook| Arc::new(hook.clone()) as Arc<dyn Hook>));
-        let granted = tools_of(agent);
         let mut catalogue = tools.unwrap_or_else(empty_catalogue);
         let lists = Arc::new(lists);
         let has_servers = Arc::new(AtomicBool::new(false));

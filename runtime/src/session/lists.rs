@@ -39,12 +39,11 @@ impl Lists {
         } else {
             return None;
         };
-        Some(FailureBody {
-            ok: false,
-            code: "tool_left_out".to_owned(),
-            reason: format!("`{}` cannot be called: {reason}", tool.name),
-            hint: Some("Go on without it.".to_owned()),
-            details: None,
-        })
+        let reason = format!("`{}` cannot be called: {reason}", tool.name);
+        Some(FailureBody::of_path(
+            "tool_left_out",
+            reason,
+            "Go on without it.".to_owned(),
+        ))
     }
 }

@@ -329,16 +329,10 @@ impl Session {
             // A panic of a host's hook must not cost the answer its being told.
             let said = caught(async { hook.after(call, &outcome).await }).await;
             if let After::Withhold(why) = said.unwrap_or_else(|panic| After::Withhold(panic.to_string())) {
-                outcome = CallOutcome::Expected(FailureBody {
-                    ok: false,
-                    code: "answer_withheld".to_owned(),
-                    reason: format!(
-                        "the call was made, and the hook `{}` holds its answer back: {why}",
-                        hook.name()
-                    ),
-                    hint: Some("What the call did stays done: don't repeat it.".to_owned()),
-                    details: None,
-                });
+                let name = hook.name();
+                let reason = format!("the call was made, and the hook `{name}` holds its answer back: {why}");
+                let hint = "What the call did stays done: don't repeat it.".to_owned();
+                outcome = CallOutcome::Expected(FailureBody::of_path("answer_withheld", reason, hint));
             }
         }
         outcome

@@ -5,7 +5,7 @@
 use devloop_contract::error::{Access, Ground};
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::{ExpectedFailure, InternalError, ToolError};
-use devloop_core::execution::flow::{Busy, Stage};
+use devloop_core::execution::flow::Busy;
 use devloop_core::registry::Definition;
 use devloop_generated::events::LoopEscalated;
 
@@ -142,13 +142,8 @@ pub(super) fn unforeseen(panic: &Panic) -> CallOutcome {
 }
 
 pub(super) fn closed() -> FailureBody {
-    FailureBody {
-        ok: false,
-        code: "session_closed".to_owned(),
-        reason: "this session was closed; nothing was done".to_owned(),
-        hint: Some("Open a new session.".to_owned()),
-        details: None,
-    }
+    let hint = "Open a new session.".to_owned();
+    FailureBody::of_path("session_closed", "this session was closed; nothing was done", hint)
 }
 
 pub(super) fn panicked(tool: &Definition, error: Panic) -> InternalError {
@@ -156,25 +151,12 @@ pub(super) fn panicked(tool: &Definition, error: Panic) -> InternalError {
 }
 
 pub(super) fn no_turn(busy: Busy) -> FailureBody {
-    let reason = match busy {
-        Busy::TooLate(Stage::Gate) => "earlier calls of this session did not end in time".to_owned(),
-        busy => busy.to_string(),
-    };
-    FailureBody {
-        ok: false,
-        code: "tool_busy".to_owned(),
-        reason: format!("{reason}; nothing was done"),
-        hint: Some("Call again when they have been answered.".to_owned()),
-        details: None,
-    }
+    let hint = "Call again when they have been answered.".to_owned();
+    FailureBody::of_path("tool_busy", format!("{busy}; nothing was done"), hint)
 }
 
 pub(super) fn timed_out(tool: &Definition) -> FailureBody {
-    FailureBody {
-        ok: false,
-        code: "tool_timeout".to_owned(),
-        reason: format!("{} took longer than {:?} and was told to stop", tool.name, tool.timeout),
-        hint: Some("Look at what it left before you call again: it may have done part of its work.".to_owned()),
-        details: None,
-    }
+    let reason = format!("{} took longer than {:?} and was told to stop", tool.name, tool.timeout);
+    let hint = "Look at what it left before you call again: it may have done part of its work.".to_owned();
+    FailureBody::of_path("tool_timeout", reason, hint)
 }

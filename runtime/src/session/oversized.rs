@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::work::Ran;
 use super::{Answer, Runner, Session};
-use crate::call::Passed;
+use crate::call::{Passed, text_block};
 
 /// The most bytes of pictures, sounds and other binary content of one answer, in base64: some large pictures.
 const MOST_BINARY: usize = 4 << 20;
@@ -53,8 +53,8 @@ impl Session {
         let cut = match answer {
             // What is no object was never promised to be one: it is shown as a text.
             Answer::Json(value) if value.is_object() => oversized::cut(&value, &kept, budget, fits).map(Answer::Json),
-            Answer::Json(Value::String(text)) => passed(text_only(&text), &kept, budget, fits),
-            Answer::Json(value) => passed(text_only(&value.to_string()), &kept, budget, fits),
+            Answer::Json(Value::String(text)) => passed(Passed::of_text(&text), &kept, budget, fits),
+            Answer::Json(value) => passed(Passed::of_text(&value.to_string()), &kept, budget, fits),
             Answer::Passed(answer) => passed(answer, &kept, budget, fits),
         };
         cut.ok_or_else(|| ErasedRefusal::Expected(Box::new(too_large(entry.name(), length, budget, &kept))).into())
@@ -200,13 +200,6 @@ fn text_of(block: &Value) -> Option<&str> {
     }
 }
 
-fn text_only(text: &str) -> Passed {
-    Passed {
-        content: vec![json!({ "type": "text", "text": text })],
-        ..Passed::default()
-    }
-}
-
 /// A server's answer with its texts cut, and a text more that says how to read the whole.
 fn passed(mut answer: Passed, kept: &Value, budget: Budget, fits: impl Fn(&Value) -> bool) -> Option<Answer> {
     if let Some(structured) = &answer.structured_content
@@ -247,7 +240,7 @@ fn passed(mut answer: Passed, kept: &Value, budget: Budget, fits: impl Fn(&Value
             let kind: String = kind.chars().take(40).collect();
             let text = format!("(content of type `{kind}` was left out: {size})");
             room = room.saturating_sub(text.chars().count());
-            *block = json!({ "type": "text", "text": text });
+            *block = text_block(&text);
             continue;
         }
         let text = match block.get("type").and_then(Value::as_str) {
@@ -263,6 +256,6 @@ fn passed(mut answer: Passed, kept: &Value, budget: Budget, fits: impl Fn(&Value
         }
         room = room.saturating_sub(length);
     }
-    answer.content.push(json!({ "type": "text", "text": note }));
+    answer.content.push(text_block(&note));
     Some(Answer::Passed(answer))
 }

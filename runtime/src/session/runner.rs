@@ -120,13 +120,7 @@ pub enum RunnerError {
 impl RunnerError {
     /// A failure that the agent can act on.
     pub fn expected(code: &str, reason: impl Into<String>, hint: impl Into<Option<String>>) -> Self {
-        Self::Expected(Box::new(FailureBody {
-            ok: false,
-            code: code.to_owned(),
-            reason: reason.into(),
-            hint: hint.into(),
-            details: None,
-        }))
+        Self::Expected(Box::new(FailureBody::of_path(code, reason, hint)))
     }
 }
 

@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use devloop_contract::failure::FailureBody;
-use devloop_core::catalogue::names::served;
+use devloop_core::catalogue::names::prefix;
 use devloop_core::catalogue::{ConnectionState, Notice, Offered, Refused, Replaced};
 use serde_json::{Value, json};
 
 use super::{Answer, Inner, Runner, RunnerCall, RunnerError, Session, ToolRunner};
-use crate::call::{Boxed, Passed};
+use crate::call::{Boxed, Passed, text_block};
 use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, Sink, Upstreams};
 
 /// The largest answer of a server that is read; what is too large for a model becomes an artifact.
@@ -65,11 +65,9 @@ impl Session {
     /// Why a tool is not there that has the name of one of an upstream server which is not connected.
     pub(super) fn server_not_there(&self, tool: &str) -> Option<FailureBody> {
         let statuses = self.inner.upstreams.get()?.statuses();
-        let status = statuses.into_iter().find(|status| {
-            let prefix = served(&status.server, "x");
-            let prefix = prefix.strip_suffix('x').unwrap_or(&prefix);
-            tool.starts_with(prefix)
-        })?;
+        let status = statuses
+            .into_iter()
+            .find(|status| tool.starts_with(&prefix(&status.server)))?;
         let state = match status.state {
             ConnectionState::Connected => return None,
             ConnectionState::Connecting => "is being connected".to_owned(),
@@ -77,16 +75,12 @@ impl Session {
             ConnectionState::Lost { reason } => format!("was lost and is connected again: {reason}"),
             ConnectionState::Failed { reason } => format!("cannot be connected: {reason}"),
         };
-        Some(FailureBody {
-            ok: false,
-            code: "server_down".to_owned(),
-            reason: format!(
-                "there is no tool `{tool}` now; its upstream server `{}` {state}",
-                status.server
-            ),
-            hint: Some("Try later, or go on without it.".to_owned()),
-            details: None,
-        })
+        let reason = format!(
+            "there is no tool `{tool}` now; its upstream server `{}` {state}",
+            status.server
+        );
+        let hint = "Try later, or go on without it.".to_owned();
+        Some(FailureBody::of_path("server_down", reason, hint))
     }
 
     /// Waits once, and not long, until the servers' tools are there or are known not to come.
@@ -112,9 +106,12 @@ struct Watched<S> {
 
 impl<S: Sink> Sink for Watched<S> {
     fn tools(&self, server: &str, offered: Vec<Offered>) -> Result<Replaced, Refused> {
+        let session = self.session.upgrade();
+        // Held from before the tools are others: in between a yes for the old ones would count for the new.
+        let memory = session.as_ref().map(|session| session.memory.lock());
         let replaced = self.into.tools(server, offered)?;
-        if let Some(session) = self.session.upgrade() {
-            let mut memory = session.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = memory {
+            let mut memory = memory.unwrap_or_else(PoisonError::into_inner);
             for tool in replaced.updated.iter().chain(&replaced.removed) {
                 memory.forget(tool);
             }
@@ -181,15 +178,10 @@ impl ToolRunner for ServersTool {
 
 /// A `CallToolResult` as it came. What is not as the protocol has it is passed on as text: nothing is lost.
 fn passed(answer: Value) -> Passed {
-    let text = |value: &Value| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        json!({ "type": "text", "text": text })
-    };
+    let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = |value: &Value| text_block(&said(value));
     let Value::Object(mut answer) = answer else {
-        return Passed {
-            content: vec![text(&answer)],
-            ..Passed::default()
-        };
+        return Passed::of_text(&said(&answer));
     };
     let is_error = answer.get("isError") == Some(&Value::Bool(true));
     let mut content = match answer.remove("content") {

@@ -10,6 +10,7 @@ use devloop_contract::failure::ErasedRefusal;
 use devloop_contract::{InternalError, Tool, ToolError};
 use devloop_core::catalogue::Entry;
 use devloop_core::execution::retry::{Replay, Transient};
+use devloop_core::permission;
 use devloop_core::registry::{BuildError, Invocation};
 use devloop_generated::{AnyInput, dispatch};
 use serde_json::{Map, Value};
@@ -108,7 +109,7 @@ impl Work for Call {
             .await;
         let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
         // While a person thought about it, the mode may have become a stricter one.
-        if judged.decision.verdict == devloop_core::permission::Verdict::Ask && result.is_ok() {
+        if judged.decision.verdict == permission::Verdict::Ask && result.is_ok() {
             result = self.session.still_allowed(&judged);
         }
         if judged.changed && result.is_ok() {

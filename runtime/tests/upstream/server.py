@@ -68,6 +68,9 @@ def tools():
         return [tool(f"t{number}", description="d" * 15_000) for number in range(300)]
     if MODE == "storm":
         return good + [tool(f"change_{STATE['list']}")]
+    if MODE == "renews":
+        # One tool says something else of itself after each change.
+        return good + [tool("renew", takes, description=f"Version {STATE['list']}.")]
     return good
 
 
@@ -109,6 +112,10 @@ def call(id, params):
         answer(id, text("", structuredContent=dict(os.environ)))
     elif name == "pid":
         answer(id, text("", structuredContent={"pid": os.getpid(), **STATE, "cancelled": CANCELLED}))
+    elif name == "renew":
+        STATE["list"] += 1
+        answer(id, text("renewed"))
+        notify("notifications/tools/list_changed")
     elif name == "fail":
         if arguments.get("protocol"):
             send({"id": id, "error": {"code": -32602, "message": "wrong arguments", "data": {"field": "a"}}})
@@ -183,6 +190,10 @@ def request(id, method, params):
         answer(id, {"resources": [{"uri": "file:///a", "name": "a"}]})
     elif method == "resources/templates/list":
         answer(id, {"resourceTemplates": []})
+    elif MODE == "subscribes" and method in ("resources/subscribe", "resources/unsubscribe"):
+        answer(id, {})
+        if method == "resources/subscribe":
+            notify("notifications/resources/updated", {"uri": params["uri"]})
     elif method == "resources/read":
         answer(id, {"contents": [{"uri": params["uri"], "text": "contents"}]})
     elif method == "prompts/list":

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use devloop_core::permission::{List, Mode, Rule};
 use devloop_runtime::AgentId;
-use devloop_runtime::call::{Approval, Approver, Ask, Boxed, CallOutcome, CallRequest, Listing, ToolService};
+use devloop_runtime::call::{Approval, Approver, Ask, Boxed, CallOutcome, CallRequest, ToolService};
 use devloop_runtime::identity::{Given, identify};
 use devloop_runtime::session::{Session, SessionBuilder};
 use devloop_runtime::testing::TestProject;
@@ -219,34 +219,39 @@ fn what_a_person_allowed_is_forgotten_when_the_tool_is_another() {
     run(async {
         let yes = Arc::new(Yes::default());
         let asked = || yes.0.load(std::sync::atomic::Ordering::SeqCst);
-        let session = session(&project, &[("s", fake(&[]))], |builder| builder.approver(yes.clone()));
+        let session = session(&project, &[("s", fake(&["renews"]))], |builder| {
+            builder.approver(yes.clone())
+        });
+        let renewed = |version: u64| {
+            let session = session.clone();
+            async move {
+                until("the tool to say something else of itself", || {
+                    let entry = session.catalogue().get("s__renew")?;
+                    (entry.definition().summary == format!("Version {version}.")).then_some(())
+                })
+                .await;
+            }
+        };
         for _ in 0..2 {
             assert!(matches!(
                 call(&session, "s__echo", json!({})).await,
                 CallOutcome::Passed(_)
             ));
         }
-        assert_eq!(asked(), 1, "remembered");
-        assert!(session.tools(Listing::Every).iter().any(|tool| tool.name == "s__echo"));
-        // The server goes, and comes again with its tools: nothing of them has changed, so the yes still counts.
-        let ended = call(&session, "s__exit", json!({})).await;
-        assert_eq!(code(&ended), "server_lost");
-        let upstreams = session.upstreams().expect("connected");
-        until("the server to be back", || {
-            let connected = devloop_core::catalogue::ConnectionState::Connected;
-            upstreams
-                .statuses()
-                .iter()
-                .all(|status| status.state == connected && status.listed)
-                .then_some(())
-        })
-        .await;
-        let before = asked();
+        assert_eq!(asked(), 1, "a yes for the session is remembered");
+        for version in 1..=2 {
+            assert!(matches!(
+                call(&session, "s__renew", json!({})).await,
+                CallOutcome::Passed(_)
+            ));
+            renewed(version).await;
+        }
+        assert_eq!(asked(), 3, "what was allowed said something else of itself");
         assert!(matches!(
             call(&session, "s__echo", json!({})).await,
             CallOutcome::Passed(_)
         ));
-        assert_eq!(asked(), before);
-        upstreams.close().await;
+        assert_eq!(asked(), 3, "the tool beside it is as it was");
+        session.upstreams().expect("connected").close().await;
     });
 }

@@ -349,3 +349,25 @@ fn no_orphan_is_left_when_the_host_is_killed() {
         }
     });
 }
+
+#[test]
+fn a_resource_that_is_subscribed_to_tells_its_changes() {
+    run(async {
+        let rig = start(&[("s", fake(&["subscribes"]))], &options());
+        rig.settled().await;
+        let subscribed = rig
+            .upstreams
+            .resource_subscribe("s", "file:///b", CallOptions::default());
+        assert_eq!(subscribed.await, Ok(json!({})));
+        let uri = until("the change of the resource", || {
+            let mut changes = rig.catalogue.drain_resource().items;
+            changes.pop().map(|change| change.uri)
+        });
+        assert_eq!(uri.await, "file:///b");
+        let taken_back = rig
+            .upstreams
+            .resource_unsubscribe("s", "file:///b", CallOptions::default());
+        assert_eq!(taken_back.await, Ok(json!({})));
+        rig.upstreams.close().await;
+    });
+}

@@ -27,10 +27,16 @@ const HASH: usize = 10;
 /// assert_eq!(served("github", "list issues"), "github__listissue-qday4qvvvo");
 /// ```
 pub fn served(server: &str, tool: &str) -> String {
-    let mut name = segment(server, First::Letter);
-    name.push_str("__");
+    let mut name = prefix(server);
     name.push_str(&segment(tool, First::Any));
     name
+}
+
+/// What the names of a server's tools begin with.
+pub fn prefix(server: &str) -> String {
+    let mut prefix = segment(server, First::Letter);
+    prefix.push_str("__");
+    prefix
 }
 
 /// What a segment may begin with. Some providers want a letter at the beginning of a name.

@@ -1,5 +1,6 @@
 //! Admission as a whole, on tools written for the purpose and on random schemas.
 
+use devloop_contract::Tool;
 use devloop_contract::tool::Rule;
 use devloop_contract::{ToolError, ValidationError};
 use proptest::prelude::*;
@@ -359,40 +360,6 @@ fn an_output_is_checked_and_the_place_named() {
         ..TODOLIST
     });
     assert!(broken.check_output(&json!({})).unwrap_err().contains("output_schema"));
-}
-
-#[test]
-fn a_registry_finds_tools_and_refuses_two_owners_of_a_name() {
-    static ONE: Tool = TODOLIST;
-    static TWO: Tool = Tool {
-        name: "record_memory",
-        aliases: &[],
-        ..TODOLIST
-    };
-    static THREE: Tool = Tool {
-        name: "todo_write",
-        aliases: &["record_memory"],
-        spec: "specs/tools/other.yaml",
-        ..TODOLIST
-    };
-    let registry = Registry::new([&ONE, &TWO], |_| Ok(())).unwrap();
-    let names: Vec<_> = registry
-        .all()
-        .iter()
-        .map(|compiled| &*compiled.definition().name)
-        .collect();
-    assert_eq!(names, ["record_memory", "write_todolist"]);
-    assert_eq!(registry.get("todo_write").unwrap().definition().name, "write_todolist");
-    assert!(registry.get("todo").is_none());
-    assert_eq!(registry.nearest("write_todo_list"), ["write_todolist"]);
-    let conflicts = Registry::new([&ONE, &TWO, &THREE], |_| Ok(())).unwrap_err();
-    assert_eq!(conflicts.0.len(), 2);
-    let text = conflicts.to_string();
-    assert!(text.contains("`todo_write` (specs/tools/other.yaml)"), "{text}");
-    assert!(
-        text.contains("`record_memory` (specs/tools/persistence/write_todolist.yaml)"),
-        "{text}"
-    );
 }
 
 #[test]

@@ -15,9 +15,10 @@ impl Handle<McpPromptsList> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
         let (mut prompts, mut failed) = (Vec::new(), Vec::new());
         let servers = Servers::of(self);
-        let asked = servers.asked(input.server.as_deref())?;
-        let (upstreams, names) = asked.map_or((None, Vec::new()), |(upstreams, names)| (Some(upstreams), names));
-        for (server, upstreams) in names.into_iter().zip(upstreams.into_iter().cycle()) {
+        let Some((upstreams, names)) = servers.asked(input.server.as_deref())? else {
+            return Ok(Output { prompts, failed: None });
+        };
+        for server in names {
             let mut cursor = None;
             for _ in 0..MOST_PAGES {
                 match upstreams.prompts_list(&server, cursor.take(), servers.options()).await {

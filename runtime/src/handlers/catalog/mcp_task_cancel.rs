@@ -1,10 +1,10 @@
 //! `mcp_task_cancel`: tells an upstream server to stop one task.
 
-use devloop_contract::{Because, Handle, Outcome};
+use devloop_contract::{Handle, Outcome};
 use devloop_generated::tools::catalog::mcp_task_cancel::{Failure, Input, McpTaskCancel, Output};
 
 use crate::context::Context;
-use crate::servers::{INVALID_PARAMS, Servers, is_refused, refusal, server_failure, text};
+use crate::servers::{Servers, server_failure, task_refusal, text};
 
 server_failure!(mcp_task_cancel);
 
@@ -15,13 +15,7 @@ impl Handle<McpTaskCancel> for Context {
         let answer = upstreams
             .task_cancel(&input.server, &input.task_id, servers.options())
             .await;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) if is_refused(&error, INVALID_PARAMS) => {
-                return Err(Failure::UnknownTask.because(error.to_string()));
-            }
-            Err(error) => return Err(refusal(&error)),
-        };
+        let answer = answer.map_err(|error| task_refusal(&error, Failure::UnknownTask))?;
         Ok(Output {
             // One version of the protocol only says that it heard.
             status: text(&answer, "status").unwrap_or_else(|| "cancelled".to_owned()),

@@ -1,11 +1,11 @@
 //! `mcp_task_get`: where one task of an upstream server stands.
 
-use devloop_contract::{Because, Handle, Outcome};
+use devloop_contract::{Handle, Outcome};
 use devloop_generated::tools::catalog::mcp_task_get::{Failure, Input, McpTaskGet, Output};
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::servers::{INVALID_PARAMS, Servers, is_refused, refusal, server_failure, text};
+use crate::servers::{Servers, server_failure, task_refusal, text};
 
 server_failure!(mcp_task_get);
 
@@ -16,13 +16,7 @@ impl Handle<McpTaskGet> for Context {
         let answer = upstreams
             .task_get(&input.server, &input.task_id, servers.options())
             .await;
-        let mut answer = match answer {
-            Ok(answer) => answer,
-            Err(error) if is_refused(&error, INVALID_PARAMS) => {
-                return Err(Failure::UnknownTask.because(error.to_string()));
-            }
-            Err(error) => return Err(refusal(&error)),
-        };
+        let mut answer = answer.map_err(|error| task_refusal(&error, Failure::UnknownTask))?;
         let result = match answer.get_mut("result").map(Value::take) {
             Some(Value::Object(result)) => Some(result),
             _ => None,
