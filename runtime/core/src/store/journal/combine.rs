@@ -98,11 +98,12 @@ pub(super) fn append(journal: &Journal, record: Map<String, Value>, wait: Wait<'
         if leads {
             let lead = Lead(&queue);
             let written = lead.write(journal, wait);
+            // While nobody else leads: the next one would write what this thread calls not written.
+            let left = slot.give_up();
             drop(lead);
-            written?;
             // Nothing was taken when what comes before the records failed; each finds out for itself.
-            if let Some(record) = slot.give_up() {
-                return Ok(Ended::Alone(record));
+            if let Some(record) = left {
+                return written.map(|()| Ended::Alone(record));
             }
         } else if let Some(nap) = wait.nap() {
             std::thread::park_timeout(nap);

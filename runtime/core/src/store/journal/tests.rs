@@ -663,6 +663,35 @@ fn threads_that_append_together_are_told_their_own() {
     drop(dir);
 }
 
+/// Who waits for the lock on behalf of all and is called off then takes its own record back, before the next one can
+/// write it.
+#[test]
+fn a_record_that_was_called_off_is_not_there() {
+    let Place { dir: _dir, store } = place();
+    let journal = Journal::new(store, rel(LIVE), "j", settings(None));
+    let told = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for by in 0..6 {
+            let (journal, told) = (&journal, &told);
+            scope.spawn(move || {
+                for n in 0..300 {
+                    let asked = std::sync::atomic::AtomicUsize::new(0);
+                    let off = || asked.fetch_add(1, Ordering::SeqCst) >= (by + n) % 3;
+                    match journal.append(&json!({}), Wait::at_most(LONG).unless(&off)) {
+                        Ok(_) => told.fetch_add(1, Ordering::SeqCst),
+                        Err(StoreError::Cancelled) => continue,
+                        Err(error) => panic!("{error}"),
+                    };
+                }
+            });
+        }
+    });
+    assert_eq!(
+        journal.read_strictly_from(1).map(Result::unwrap).count(),
+        told.into_inner()
+    );
+}
+
 #[test]
 fn a_link_or_a_second_name_is_not_appended_to() {
     let Place { dir, store } = place();
