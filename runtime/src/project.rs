@@ -8,8 +8,9 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use devloop_core::audit::AuditLog;
+use devloop_core::audit::{self, AuditLog};
 use devloop_core::events::{Broker, EventJournal};
 use devloop_core::memory::Shelf;
 use devloop_core::runtime_state::{PhaseGraph, RuntimeState, Said};
@@ -102,6 +103,8 @@ pub struct Project {
     pub(crate) executor: Executor,
     /// Where artifacts are kept; nowhere when it is absent.
     pub(crate) artifacts: Option<PathBuf>,
+    /// Keeps the calls that have ended.
+    pub(crate) calls: audit::Writer,
     replays: Mutex<BTreeMap<String, Arc<Replay>>>,
     shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
 }
@@ -158,6 +161,7 @@ impl Project {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Self {
             journal: journal(&dir, &clock, &broker),
+            calls: calls(&dir, &clock),
             dir,
             config,
             clock,
@@ -175,6 +179,7 @@ impl Project {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.journal = journal(&self.dir, &clock, &self.broker);
+        self.calls = calls(&self.dir, &clock);
         self.clock = clock;
         self.replays = Mutex::default();
         self
@@ -237,9 +242,20 @@ impl Project {
         Timeline::new(self.machinery())
     }
 
-    /// Every call of a tool that was made in the project, newest last.
+    /// Every call of a tool that was made in the project, newest last. A call is there some milliseconds after its end, and
+    /// for certain after [`flush`](Self::flush).
     pub fn audit(&self) -> AuditLog {
         AuditLog::new(self.machinery())
+    }
+
+    /// Waits until each call that has ended is in the audit log, or could not be written, which the log says. Call it
+    /// before the process ends; dropping the project does the same, as long as no call holds it. Blocks, at most as long
+    /// as told.
+    ///
+    /// # Errors
+    /// The time is up; so many calls are not written yet.
+    pub fn flush(&self, at_most: Duration) -> Result<(), usize> {
+        self.calls.flush(at_most)
     }
 
     /// The project's events on disk, those of other processes included.
@@ -296,6 +312,11 @@ impl Project {
 /// The project's journal of events.
 fn journal(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>, broker: &Broker) -> EventJournal {
     EventJournal::new(machinery(dir, clock), broker.clone())
+}
+
+/// What keeps the calls of this process.
+fn calls(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>) -> audit::Writer {
+    audit::Writer::new(AuditLog::new(machinery(dir, clock)))
 }
 
 /// The store of what belongs to the machinery: no agent's patterns let anybody write there.

@@ -96,6 +96,7 @@ fn call(input: &Map<String, Value>) -> EndedCall {
             reason: None,
             error_id: None,
         },
+        at: jiff::Timestamp::now(),
         took: Duration::from_micros(100),
     }
 }

@@ -216,7 +216,7 @@ impl Journal {
     }
 
     /// Takes the journal's lock, to write.
-    fn lock<'w>(&self, wait: impl Into<Wait<'w>>) -> Result<Lock, StoreError> {
+    pub(crate) fn lock<'w>(&self, wait: impl Into<Wait<'w>>) -> Result<Lock, StoreError> {
         self.check_write(&self.path)?;
         self.store.lock(&self.lock, wait)
     }
