@@ -94,6 +94,8 @@ impl LoopController for NoController {
 /// A project directory, opened, with the services that its calls share.
 pub struct Project {
     pub(crate) dir: Arc<ProjectDir>,
+    /// What belongs to the machinery: no agent's patterns let anybody write there.
+    machinery: Store,
     pub(crate) config: Config,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) broker: Broker,
@@ -159,9 +161,11 @@ impl Project {
     pub fn new(dir: ProjectDir, config: Config) -> Self {
         let (dir, broker): (_, Broker) = (Arc::new(dir), Broker::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let machinery = machinery(&dir, &clock);
         Self {
-            journal: journal(&dir, &clock, &broker),
-            calls: calls(&dir, &clock),
+            journal: EventJournal::new(machinery.clone(), broker.clone()),
+            calls: calls(&machinery),
+            machinery,
             dir,
             config,
             clock,
@@ -178,8 +182,9 @@ impl Project {
     /// Replaces the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.journal = journal(&self.dir, &clock, &self.broker);
-        self.calls = calls(&self.dir, &clock);
+        self.machinery = machinery(&self.dir, &clock);
+        self.journal = EventJournal::new(self.machinery(), self.broker.clone());
+        self.calls = calls(&self.machinery);
         self.clock = clock;
         self.replays = Mutex::default();
         self
@@ -269,7 +274,7 @@ impl Project {
         if let Some(replay) = replays.get(agent) {
             return Ok(Arc::clone(replay));
         }
-        let replay = Arc::new(Replay::new(machinery(&self.dir, &self.clock), agent)?);
+        let replay = Arc::new(Replay::new(self.machinery(), agent)?);
         replays.insert(agent.to_owned(), Arc::clone(&replay));
         Ok(replay)
     }
@@ -289,7 +294,7 @@ impl Project {
 
     /// The store of what belongs to the machinery.
     pub(crate) fn machinery(&self) -> Store {
-        machinery(&self.dir, &self.clock)
+        self.machinery.clone()
     }
 
     /// The memories of an agent, shared by all its sessions in this process.
@@ -309,17 +314,11 @@ impl Project {
     }
 }
 
-/// The project's journal of events.
-fn journal(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>, broker: &Broker) -> EventJournal {
-    EventJournal::new(machinery(dir, clock), broker.clone())
-}
-
 /// What keeps the calls of this process.
-fn calls(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>) -> audit::Writer {
-    audit::Writer::new(AuditLog::new(machinery(dir, clock)))
+fn calls(machinery: &Store) -> audit::Writer {
+    audit::Writer::new(AuditLog::new(machinery.clone()))
 }
 
-/// The store of what belongs to the machinery: no agent's patterns let anybody write there.
 fn machinery(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>) -> Store {
     let sandbox = Sandbox::new(Arc::clone(dir), "devloop", Vec::new());
     Store::new(sandbox, Arc::clone(clock))
