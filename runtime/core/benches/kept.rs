@@ -28,7 +28,7 @@ fn main() {
             drop(Excerpt::of(&input));
         });
         shown(&format!("record of a call with {name}"), 2_000, || {
-            log.append(call(&input)).expect("a record");
+            log.append([call(&input)]).expect("a record");
         });
     }
     let artifacts = ArtifactStore::new(place.path().join("state"), &project, "session");

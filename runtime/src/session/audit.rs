@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use devloop_core::audit::{Caller, EndedCall, Excerpt, Full, OK, Outcome};
 use devloop_core::registry::Definition;
-use serde_json::json;
 
 use super::Session;
 use super::work::Track;
@@ -119,7 +118,7 @@ impl Known {
             alias,
             input: self.input,
             built: judged.and_then(|judged| judged.invocation.input().as_object().map(Excerpt::of)),
-            decision: judged.map(|judged| json!(judged.decision)),
+            decision: judged.and_then(|judged| Excerpt::of_object(&judged.decision)),
             outcome,
             at: trail.session.inner.project.clock.now(),
             took: trail.began.elapsed(),

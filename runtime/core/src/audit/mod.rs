@@ -118,8 +118,8 @@ pub struct EndedCall {
     pub input: Excerpt,
     /// The input as built.
     pub built: Option<Excerpt>,
-    /// What was decided about it, and by which rule: an object, in whose texts secrets are looked for, too.
-    pub decision: Option<Value>,
+    /// What was decided about it, and by which rule.
+    pub decision: Option<Excerpt>,
     /// How it ended.
     pub outcome: Outcome,
     /// When it ended.
@@ -153,23 +153,20 @@ impl AuditLog {
         }
     }
 
-    /// Keeps one call; gives its number. Looks for secrets in what the record keeps, then makes some 25 system calls.
+    /// Keeps calls, in one write; gives the number of the last. Looks for secrets in what each record keeps, then makes some
+    /// 25 system calls.
     ///
     /// # Errors
-    /// Why it could not be kept: to be logged, never to fail a call.
-    pub fn append(&self, call: EndedCall) -> Result<u64, StoreError> {
-        // Threads that keep calls at the same time share a write.
-        self.journal.append(&record_of(call), WAIT).map(|appended| appended.seq)
-    }
-
-    /// Keeps several calls, in one write. As [`append`](Self::append) for one of them, but for the search for secrets.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append): none of them is kept.
-    pub fn append_all(&self, calls: impl IntoIterator<Item = EndedCall>) -> Result<(), StoreError> {
-        let records: Vec<CallRecord> = calls.into_iter().map(record_of).collect();
-        self.journal.append_all_with(WAIT, |_| Ok::<_, StoreError>(records))?;
-        Ok(())
+    /// Why they could not be kept: to be logged, never to fail a call. None of them is kept then.
+    pub fn append(&self, calls: impl IntoIterator<Item = EndedCall>) -> Result<u64, StoreError> {
+        let mut records: Vec<CallRecord> = calls.into_iter().map(record_of).collect();
+        let appended = self.journal.append_numbered_with(WAIT, |next| {
+            for (record, seq) in records.iter_mut().zip(next.seq..) {
+                record.seq = seq;
+            }
+            Ok::<_, StoreError>(records)
+        })?;
+        Ok(appended.seq)
     }
 
     /// Keeps everybody from writing.
@@ -198,15 +195,14 @@ impl AuditLog {
     }
 }
 
-/// The record of a call, without its secrets.
+/// The record of a call, without its secrets and its number.
 fn record_of(call: EndedCall) -> CallRecord {
     let built = call.built.filter(|built| *built != call.input);
-    let (decision, plain) = match call.decision {
-        Some(Value::Object(decision)) => (Some(Excerpt::of(&decision)), None),
-        plain => (None, plain),
-    };
-    let excerpts = [Some(&call.input), built.as_ref(), decision.as_ref()];
-    let search = Search::of(excerpts.into_iter().flatten(), call.outcome.reason.as_deref());
+    let input = call.input.look();
+    let built = built.map(Excerpt::look);
+    let decision = call.decision.map(Excerpt::look);
+    let looks = [Some(&input), built.as_ref(), decision.as_ref()];
+    let search = Search::of(looks.into_iter().flatten(), call.outcome.reason.as_deref());
     let mut reason = call.outcome.reason;
     if search == Search::Each {
         reason = reason.map(|reason| redacted::redacted("", &reason));
@@ -225,9 +221,9 @@ fn record_of(call: EndedCall) -> CallRecord {
         // Whatever was sent as a name stands here.
         tool: redacted::redacted("", &call.tool),
         alias: call.alias.map(|alias| redacted::redacted("", &alias)),
-        input: call.input.redacted(search),
+        input: input.redacted(search),
         built: built.map(|built| built.redacted(search)),
-        decision: decision.map(|decision| decision.redacted(search)).or(plain),
+        decision: decision.map(|decision| decision.redacted(search)),
         outcome: Outcome { reason, ..call.outcome },
         ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
     }
@@ -272,7 +268,7 @@ mod tests {
             alias: None,
             built: Some(input.clone()),
             input,
-            decision: Some(json!({"allow": true})),
+            decision: Excerpt::of_object(&json!({"allow": true})),
             outcome: Outcome {
                 code: code.into(),
                 reason: None,
@@ -287,7 +283,7 @@ mod tests {
     fn a_record_says_everything_once() {
         let dir = tempfile::tempdir().unwrap();
         let log = log(&dir, FULL);
-        assert_eq!(log.append(call(json!({"items": []}), OK)).unwrap(), 1);
+        assert_eq!(log.append([call(json!({"items": []}), OK)]).unwrap(), 1);
         let text = fs::read_to_string(dir.path().join("agent-state/.calls/calls.ndjson")).unwrap();
         assert_eq!(
             text,
@@ -299,7 +295,7 @@ mod tests {
             built: Some(Excerpt::of(&object(json!({"items": [], "more": 1})))),
             ..call(json!({"items": []}), OK)
         };
-        log.append(built).unwrap();
+        log.append([built]).unwrap();
         let record = log.read_from(2).next().unwrap().unwrap();
         let record: CallRecord = serde_json::from_value(Value::Object(record.fields)).unwrap();
         assert_eq!(record.built, Some(json!({"items": [], "more": 1})));
@@ -312,7 +308,7 @@ mod tests {
         let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2");
         let mut ended = call(json!({}), "invalid_input");
         ended.outcome.reason = Some(format!("got {token} {}", "x".repeat(600)));
-        log.append(ended).unwrap();
+        log.append([ended]).unwrap();
         let record = log.read_from(1).next().unwrap().unwrap();
         let reason = record.fields["outcome"]["reason"].as_str().unwrap();
         assert!(reason.starts_with("got [redacted: a GitHub token] x"), "{reason}");
@@ -329,7 +325,7 @@ mod tests {
         };
         let log = log(&dir, small);
         for n in 1..=40 {
-            assert_eq!(log.append(call(json!({ "n": n }), OK)).unwrap(), n);
+            assert_eq!(log.append([call(json!({ "n": n }), OK)]).unwrap(), n);
         }
         let kept: Vec<u64> = log.read_from(1).map(|record| record.unwrap().seq).collect();
         assert_eq!(kept.last(), Some(&40));
@@ -344,7 +340,7 @@ mod tests {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(dir.path().join("agent-state")).unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("agent-state/.calls")).unwrap();
-        let error = log(&dir, FULL).append(call(json!({}), OK)).unwrap_err();
+        let error = log(&dir, FULL).append([call(json!({}), OK)]).unwrap_err();
         assert!(error.to_string().contains("symbolic link"), "{error}");
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }

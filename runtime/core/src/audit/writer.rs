@@ -225,9 +225,9 @@ impl Desk {
     fn write(&self, calls: Vec<EndedCall>) {
         let count = calls.len();
         // Whoever waits for room or for the end would wait for ever if the thread ended with one call.
-        let written = catch_unwind(AssertUnwindSafe(|| self.log.append_all(calls)));
+        let written = catch_unwind(AssertUnwindSafe(|| self.log.append(calls)));
         let error = match written {
-            Ok(Ok(())) => return,
+            Ok(Ok(_)) => return,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it panicked".to_owned(),
         };
