@@ -247,14 +247,14 @@ impl Project {
         Timeline::new(self.machinery())
     }
 
-    /// Every call of a tool that was made in the project, newest last. A call is there some milliseconds after its end, and
-    /// for certain after [`flush`](Self::flush).
+    /// Every call of a tool that was made in the project, newest last. A call is there before its caller has
+    /// its answer; one that nobody waits for any more soon after its end, and for certain after [`flush`](Self::flush).
     pub fn audit(&self) -> AuditLog {
         AuditLog::new(self.machinery())
     }
 
-    /// Waits until each call that has ended is in the audit log, or could not be written, which the log says. Call it
-    /// before the process ends; dropping the project does the same, as long as no call holds it. Blocks, at most as long
+    /// Waits until each call that has ended is in the audit log, or could not be written, which the log says. Who drops
+    /// calls half-way calls it before the process ends; dropping the project does the same, as long as no call holds it. Blocks, at most as long
     /// as told.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ fn records_in(dir: &Path) -> Vec<Value> {
 /// The records of a project of this process.
 fn records(session: &TestSession) -> Vec<Value> {
     let project = session.session().project();
-    project.flush(Duration::from_secs(60)).unwrap();
+    project.flush(Duration::from_mins(1)).unwrap();
     records_in(project.path())
 }
 
@@ -264,7 +264,7 @@ fn who_goes_away_leaves_a_call_that_is_ended_as_any_other_or_never_begins() {
         drop(first);
         go.notify_one();
         loop {
-            project.project().flush(Duration::from_secs(60)).unwrap();
+            project.project().flush(Duration::from_mins(1)).unwrap();
             match records_in(project.path()) {
                 all if all.len() == 2 => return all,
                 _ => tokio::time::sleep(Duration::from_millis(2)).await,

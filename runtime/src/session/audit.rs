@@ -1,15 +1,16 @@
 //! One record of each call in the project's audit log.
 //!
-//! Answers for what a record says and for handing it in before the caller has its answer, whatever became of the call, also
-//! when nobody waits for it any more. Nobody waits until it is written. Leaves out the form of a record, its redaction and
-//! its writing (the core's `audit`).
+//! Answers for what a record says and for its being written before the caller has its answer, whatever became of the call;
+//! when nobody waits for it any more, it is written, too. Leaves out the form of a record, its redaction and its writing (the
+//! core's `audit`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use devloop_core::audit::{Caller, EndedCall, Excerpt, Full, OK, Outcome};
+use devloop_core::audit::{Caller, EndedCall, Entry, Excerpt, Full, OK, Outcome};
 use devloop_core::registry::Definition;
+use tokio::sync::oneshot;
 
 use super::Session;
 use super::work::Track;
@@ -58,14 +59,20 @@ impl Trail {
         }
     }
 
-    /// Hands the record in. Waits only where the log has stood still for so long that there is no room.
+    /// Waits until the record is written, or could not be. Calls that end at the same time share a write.
     pub(super) async fn end(mut self, outcome: &CallOutcome) {
         let Some(call) = self.call.take() else { return };
         let calls = self.session.inner.project.calls.clone();
-        if let Err(Full(call)) = calls.keep(call.ended(&self, code_of(outcome)))
-            && let Err(error) = tokio::task::spawn_blocking(move || calls.keep_in_time(*call)).await
-        {
-            tracing::warn!("a call is missing in the audit log: {error}");
+        let (tell, told) = oneshot::channel();
+        let entry = Entry::and_then(call.ended(&self, code_of(outcome)), move || {
+            // Nobody may be left to be told.
+            let _ = tell.send(());
+        });
+        if let Err(Full(entry)) = calls.keep(entry) {
+            tokio::task::spawn_blocking(move || calls.keep_in_time(*entry));
+        }
+        if told.await.is_err() {
+            tracing::warn!("a call may be missing in the audit log: its writer has ended");
         }
     }
 }
@@ -87,12 +94,10 @@ impl Drop for Trail {
             reason: Some(reason.to_owned()),
             error_id: None,
         };
-        let call = call.ended(self, outcome);
-        if let Err(Full(call)) = self.session.inner.project.calls.keep(call) {
-            tracing::warn!(
-                tool = call.tool,
-                "a call is missing in the audit log, which stands still"
-            );
+        let entry = Entry::new(call.ended(self, outcome));
+        if let Err(Full(entry)) = self.session.inner.project.calls.keep(entry) {
+            let tool = &entry.call().tool;
+            tracing::warn!(tool, "a call is missing in the audit log, which stands still");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! as it comes.
 //!
 //! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure. Whoever
-//! must not wait for the log gives its calls to a [`Writer`].
+//! must not block gives its calls to a [`Writer`].
 
 mod redacted;
 mod writer;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use redacted::Excerpt;
 use redacted::Search;
-pub use writer::{Full, Writer};
+pub use writer::{Entry, Full, Writer};
 
 use crate::sandbox::{Durability, RelPath};
 use crate::store::journal::{Follower, Keep, Reader, Rotation, Settings};

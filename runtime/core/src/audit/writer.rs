@@ -1,19 +1,16 @@
-//! A thread that keeps calls, so that nobody waits for the audit log.
+//! A thread that keeps calls: those that end while it writes are its next write, all of them in one.
 //!
-//! Answers for keeping each call soon after its end, several in one write, and for telling when all are kept. Leaves out
-//! what a record says. A killed process loses the calls of its last milliseconds from the log; one that ends keeps them
-//! all: by [`Writer::flush`], or when the last clone is dropped.
+//! Answers for keeping each call once and in the order of their ends, and for telling when it is kept. Leaves out what a
+//! record says. A process that ends keeps all calls: by [`Writer::flush`], or when the last clone is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, mem};
 
 use super::{AuditLog, EndedCall};
 
-/// So long others may join the first call that waits: then a busy session pays for one write in many calls.
-const LINGER: Duration = Duration::from_millis(2);
 /// The most calls that wait: some MiB where their inputs are long.
 const MOST: usize = 1_024;
 /// The most calls that are written at once.
@@ -25,7 +22,39 @@ pub struct Writer(Arc<Owner>);
 
 /// A call that found no room: the log has stood still for long.
 #[derive(Debug)]
-pub struct Full(pub Box<EndedCall>);
+pub struct Full(pub Box<Entry>);
+
+/// A call to be kept.
+pub struct Entry {
+    call: EndedCall,
+    then: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Entry {
+    /// A call whose keeping nobody waits for.
+    pub fn new(call: EndedCall) -> Self {
+        Self { call, then: None }
+    }
+
+    /// A call for which `then` is called once it is kept, or could not be, by the writer's thread: be quick.
+    pub fn and_then(call: EndedCall, then: impl FnOnce() + Send + 'static) -> Self {
+        Self {
+            call,
+            then: Some(Box::new(then)),
+        }
+    }
+
+    /// The call.
+    pub fn call(&self) -> &EndedCall {
+        &self.call
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Entry").field(&self.call).finish()
+    }
+}
 
 /// Ends the thread when the last clone is dropped.
 struct Owner {
@@ -45,12 +74,10 @@ struct Desk {
 
 #[derive(Default)]
 struct State {
-    calls: Vec<EndedCall>,
+    calls: Vec<Entry>,
     /// How many calls were taken in, and how many of them were tried to be kept.
     taken: u64,
     tried: u64,
-    /// How many calls are waited for, counted as `taken` is.
-    wanted: u64,
     over: bool,
     thread: Thread,
 }
@@ -84,12 +111,12 @@ impl Writer {
         }))
     }
 
-    /// Takes a call in, to be kept within milliseconds; that it could not be kept is logged. Costs a lock, and the waking
-    /// of the thread when it sleeps.
+    /// Takes a call in, to be kept at once; that it could not be kept is logged. Costs a lock, and the waking of the thread
+    /// when it sleeps.
     ///
     /// # Errors
     /// There is no room; the call comes back.
-    pub fn keep(&self, call: EndedCall) -> Result<(), Full> {
+    pub fn keep(&self, call: Entry) -> Result<(), Full> {
         let desk = &self.0.desk;
         let mut state = desk.state();
         if state.calls.len() >= MOST {
@@ -115,7 +142,7 @@ impl Writer {
     }
 
     /// As [`keep`](Self::keep), and waits for room. Blocks.
-    pub fn keep_in_time(&self, mut call: EndedCall) {
+    pub fn keep_in_time(&self, mut call: Entry) {
         while let Err(Full(back)) = self.keep(call) {
             call = *back;
             let desk = &self.0.desk;
@@ -135,10 +162,8 @@ impl Writer {
     /// The time is up; so many calls are not written yet.
     pub fn flush(&self, at_most: Duration) -> Result<(), usize> {
         let desk = &self.0.desk;
-        let mut state = desk.state();
+        let state = desk.state();
         let wanted = state.taken;
-        state.wanted = state.wanted.max(wanted);
-        desk.work.notify_one();
         let (state, _) = desk
             .done
             .wait_timeout_while(state, at_most, |state| state.tried < wanted)
@@ -195,24 +220,14 @@ impl Desk {
         }
     }
 
-    /// The calls to be written next, once others have had the time to join them; nothing when it is over.
-    fn next(&self) -> Option<Vec<EndedCall>> {
+    /// The calls to be written next; nothing when it is over.
+    fn next(&self) -> Option<Vec<Entry>> {
         let mut state = self.state();
         while state.calls.is_empty() {
             if state.over {
                 return None;
             }
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let until = Instant::now() + LINGER;
-        while state.calls.len() < MOST_AT_ONCE && !state.over && state.wanted <= state.tried {
-            let Some(left) = until.checked_duration_since(Instant::now()) else {
-                break;
-            };
-            (state, _) = self
-                .work
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner);
         }
         let rest = if state.calls.len() > MOST_AT_ONCE {
             state.calls.split_off(MOST_AT_ONCE)
@@ -222,16 +237,22 @@ impl Desk {
         Some(mem::replace(&mut state.calls, rest))
     }
 
-    fn write(&self, calls: Vec<EndedCall>) {
-        let count = calls.len();
-        // Whoever waits for room or for the end would wait for ever if the thread ended with one call.
+    fn write(&self, entries: Vec<Entry>) {
+        let count = entries.len();
+        let (calls, waiting): (Vec<_>, Vec<_>) = entries.into_iter().map(|entry| (entry.call, entry.then)).unzip();
+        // Whoever waits would wait for ever if the thread ended with one call.
         let written = catch_unwind(AssertUnwindSafe(|| self.log.append(calls)));
         let error = match written {
-            Ok(Ok(_)) => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it panicked".to_owned(),
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("it panicked".to_owned()),
         };
-        tracing::warn!("the audit log cannot be written, {count} calls are missing in it: {error}");
+        if let Some(error) = error {
+            tracing::warn!("the audit log cannot be written, {count} calls are missing in it: {error}");
+        }
+        for then in waiting.into_iter().flatten() {
+            let _ = catch_unwind(AssertUnwindSafe(then));
+        }
     }
 }
 
@@ -248,12 +269,12 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    fn numbered(n: usize) -> EndedCall {
-        EndedCall {
+    fn numbered(n: usize) -> Entry {
+        Entry::new(EndedCall {
             input: Excerpt::of(&object(json!({ "n": n }))),
             built: None,
             ..call(json!({}), "ok")
-        }
+        })
     }
 
     fn kept(dir: &tempfile::TempDir) -> Vec<u64> {
@@ -332,13 +353,35 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_is_told_when_the_call_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = Writer::new(log(&dir, FULL));
+        let (told, hears) = std::sync::mpsc::channel();
+        for n in 0..100 {
+            let told = told.clone();
+            let Entry { call, .. } = numbered(n);
+            writer
+                .keep(Entry::and_then(call, move || told.send(n).unwrap()))
+                .unwrap();
+            if n % 10 == 0 {
+                while hears.recv().unwrap() < n {}
+                assert_eq!(kept(&dir).len(), n + 1);
+            }
+        }
+    }
+
+    #[test]
     fn a_log_that_cannot_be_written_holds_nobody_up() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(dir.path().join("agent-state")).unwrap();
         let link = dir.path().join("agent-state/.calls");
         std::os::unix::fs::symlink(outside.path(), &link).unwrap();
         let writer = Writer::new(log(&dir, FULL));
-        writer.keep(numbered(0)).unwrap();
+        let (told, hears) = std::sync::mpsc::channel();
+        let Entry { call, .. } = numbered(0);
+        let tell = Entry::and_then(call, move || told.send(()).unwrap());
+        writer.keep(tell).unwrap();
+        hears.recv().unwrap();
         writer.flush(LONG).unwrap();
         fs::remove_file(link).unwrap();
         writer.keep(numbered(1)).unwrap();
