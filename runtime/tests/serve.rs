@@ -138,12 +138,14 @@ fn a_log_wish_that_is_not_understood_is_told() {
 }
 
 /// The most memory that a process ever had, in KiB.
+#[cfg(target_os = "linux")]
 fn peak_memory(child: &Child) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_flood_of_calls_whose_answers_nobody_reads_takes_little_memory_and_each_is_answered() {
     const CALLS: usize = 5_000;
@@ -168,8 +170,6 @@ fn a_flood_of_calls_whose_answers_nobody_reads_takes_little_memory_and_each_is_a
     input.write_all(text.as_bytes()).unwrap();
     let ping = json!({"jsonrpc": "2.0", "id": CALLS + 1, "method": "ping"});
     writeln!(input, "{ping}").unwrap();
-    let grown = peak_memory(&child) - before;
-    assert!(grown < 64 * 1024, "{grown} KiB more");
     let answers = frames(stdout);
     let (mut ids, mut done) = (Vec::new(), 0);
     for _ in 0..=CALLS {
@@ -188,6 +188,8 @@ fn a_flood_of_calls_whose_answers_nobody_reads_takes_little_memory_and_each_is_a
     ids.sort_unstable();
     assert!(ids.into_iter().eq(1..=CALLS as u64 + 1));
     assert!(done >= 65, "one runs and 64 wait: {done}");
+    let grown = peak_memory(&child) - before;
+    assert!(grown < 96 * 1024, "{grown} KiB more");
     drop(input);
     assert!(wait(&mut child).success());
 }

@@ -779,14 +779,14 @@ mod tests {
             stop: Duration::ZERO,
         };
         let mut transport = FrameTransport::new(Arc::clone(&connection), input, grace);
-        let mut frames = Vec::new();
+        let mut pings = Vec::new();
         let mut framer = Framer::new(1_000);
         for id in 0..1_000 {
             let ping = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
-            framer.push(ping.as_bytes(), &mut frames);
-            framer.push(b"\n", &mut frames);
+            framer.push(ping.as_bytes(), &mut pings);
+            framer.push(b"\n", &mut pings);
         }
-        sender.try_send(frames).expect("room");
+        sender.try_send(pings).expect("room");
         let mut receive = || {
             let mut waker = Context::from_waker(Waker::noop());
             match pin!(transport.receive()).poll(&mut waker) {
