@@ -8,8 +8,9 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use devloop_core::audit::AuditLog;
+use devloop_core::audit::{self, AuditLog};
 use devloop_core::events::{Broker, EventJournal};
 use devloop_core::memory::Shelf;
 use devloop_core::runtime_state::{PhaseGraph, RuntimeState, Said};
@@ -93,6 +94,8 @@ impl LoopController for NoController {
 /// A project directory, opened, with the services that its calls share.
 pub struct Project {
     pub(crate) dir: Arc<ProjectDir>,
+    /// What belongs to the machinery: no agent's patterns let anybody write there.
+    machinery: Store,
     pub(crate) config: Config,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) broker: Broker,
@@ -102,6 +105,8 @@ pub struct Project {
     pub(crate) executor: Executor,
     /// Where artifacts are kept; nowhere when it is absent.
     pub(crate) artifacts: Option<PathBuf>,
+    /// Keeps the calls that have ended.
+    pub(crate) calls: audit::Writer,
     replays: Mutex<BTreeMap<String, Arc<Replay>>>,
     shelves: Mutex<BTreeMap<String, Arc<Shelf>>>,
 }
@@ -156,8 +161,11 @@ impl Project {
     pub fn new(dir: ProjectDir, config: Config) -> Self {
         let (dir, broker): (_, Broker) = (Arc::new(dir), Broker::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let machinery = machinery(&dir, &clock);
         Self {
-            journal: journal(&dir, &clock, &broker),
+            journal: EventJournal::new(machinery.clone(), broker.clone()),
+            calls: calls(&machinery),
+            machinery,
             dir,
             config,
             clock,
@@ -174,7 +182,9 @@ impl Project {
     /// Replaces the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.journal = journal(&self.dir, &clock, &self.broker);
+        self.machinery = machinery(&self.dir, &clock);
+        self.journal = EventJournal::new(self.machinery(), self.broker.clone());
+        self.calls = calls(&self.machinery);
         self.clock = clock;
         self.replays = Mutex::default();
         self
@@ -237,9 +247,20 @@ impl Project {
         Timeline::new(self.machinery())
     }
 
-    /// Every call of a tool that was made in the project, newest last.
+    /// Every call of a tool that was made in the project, newest last. A call is there some milliseconds after its end, and
+    /// for certain after [`flush`](Self::flush).
     pub fn audit(&self) -> AuditLog {
         AuditLog::new(self.machinery())
+    }
+
+    /// Waits until each call that has ended is in the audit log, or could not be written, which the log says. Call it
+    /// before the process ends; dropping the project does the same, as long as no call holds it. Blocks, at most as long
+    /// as told.
+    ///
+    /// # Errors
+    /// The time is up; so many calls are not written yet.
+    pub fn flush(&self, at_most: Duration) -> Result<(), usize> {
+        self.calls.flush(at_most)
     }
 
     /// The project's events on disk, those of other processes included.
@@ -253,7 +274,7 @@ impl Project {
         if let Some(replay) = replays.get(agent) {
             return Ok(Arc::clone(replay));
         }
-        let replay = Arc::new(Replay::new(machinery(&self.dir, &self.clock), agent)?);
+        let replay = Arc::new(Replay::new(self.machinery(), agent)?);
         replays.insert(agent.to_owned(), Arc::clone(&replay));
         Ok(replay)
     }
@@ -273,7 +294,7 @@ impl Project {
 
     /// The store of what belongs to the machinery.
     pub(crate) fn machinery(&self) -> Store {
-        machinery(&self.dir, &self.clock)
+        self.machinery.clone()
     }
 
     /// The memories of an agent, shared by all its sessions in this process.
@@ -293,12 +314,11 @@ impl Project {
     }
 }
 
-/// The project's journal of events.
-fn journal(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>, broker: &Broker) -> EventJournal {
-    EventJournal::new(machinery(dir, clock), broker.clone())
+/// What keeps the calls of this process.
+fn calls(machinery: &Store) -> audit::Writer {
+    audit::Writer::new(AuditLog::new(machinery.clone()))
 }
 
-/// The store of what belongs to the machinery: no agent's patterns let anybody write there.
 fn machinery(dir: &Arc<ProjectDir>, clock: &Arc<dyn Clock>) -> Store {
     let sandbox = Sandbox::new(Arc::clone(dir), "devloop", Vec::new());
     Store::new(sandbox, Arc::clone(clock))

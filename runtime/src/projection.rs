@@ -3,6 +3,8 @@
 //! Answers for pure functions from the generated tables to JSON. Leaves out tools: their forms are
 //! [`devloop_core::registry::projection`], which here only meets the types of the protocol library.
 
+use std::sync::Arc;
+
 use devloop_contract::agent::Hook;
 use devloop_contract::{Agent, InternalError, Tool};
 use devloop_core::registry::{Definition, projection};
@@ -18,8 +20,23 @@ pub fn tools_of(agent: &Agent) -> Vec<&'static Tool> {
 /// # Errors
 /// A schema that is no JSON object, which the generator does not write.
 pub fn mcp_tool(tool: &Definition) -> Result<rmcp::model::Tool, InternalError> {
-    let listed = projection::mcp(tool)?;
-    serde_json::from_value(listed).map_err(|error| InternalError::new(format!("{} cannot be listed", tool.name), error))
+    let mut listed = projection::mcp(tool)?;
+    // The schemas, nearly all of it, are what the library holds already: they need not be read by it.
+    let mut schema = |name: &str| match listed.get_mut(name).map(Value::take) {
+        Some(Value::Object(schema)) => Some(Arc::new(schema)),
+        _ => None,
+    };
+    let (input, output) = (schema("inputSchema"), schema("outputSchema"));
+    if let Value::Object(rest) = &mut listed {
+        rest.insert("inputSchema".to_owned(), json!({}));
+        rest.remove("outputSchema");
+    }
+    let listed = serde_json::from_value::<rmcp::model::Tool>(listed);
+    let mut listed = listed.map_err(|error| InternalError::new(format!("{} cannot be listed", tool.name), error))?;
+    listed.input_schema =
+        input.ok_or_else(|| InternalError::bare(format!("the input schema of {} is no object", tool.name)))?;
+    listed.output_schema = output;
+    Ok(listed)
 }
 
 /// Everything that a template says about an agent, but its prompt.
@@ -102,6 +119,15 @@ mod tests {
                 "{}",
                 tool.name
             );
+        }
+    }
+
+    #[test]
+    fn the_librarys_tool_says_what_the_projection_says() {
+        for tool in devloop_generated::all_tools() {
+            let tool = Definition::from(tool);
+            let listed = serde_json::to_value(mcp_tool(&tool).unwrap()).unwrap();
+            assert_eq!(listed, projection::mcp(&tool).unwrap());
         }
     }
 

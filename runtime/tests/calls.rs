@@ -2,22 +2,25 @@
 
 #![cfg(feature = "cli")]
 
+use std::borrow::Cow;
 use std::fs;
-use std::future::{Future, poll_fn};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::pin::Pin;
 use std::process::{Command, Output, Stdio};
-use std::task::Poll;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use devloop_contract::tool::Kind;
 use devloop_core::permission::Mode;
 use devloop_core::registry::ToolBuilder;
 use devloop_runtime::AgentId;
-use devloop_runtime::call::{CallRequest, Passed, ToolService};
-use devloop_runtime::session::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
+use devloop_runtime::call::{Boxed, CallOutcome, CallRequest, Passed, ToolService};
+use devloop_runtime::hooks::{After, Hook, HookCall};
+use devloop_runtime::session::{Answer, Runner, RunnerCall, RunnerError, Session, ToolRunner, empty_catalogue};
 use devloop_runtime::testing::{TestProject, TestSession};
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 const LOG: &str = "agent-state/.calls/calls.ndjson";
 
@@ -26,8 +29,11 @@ fn records_in(dir: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn last(project: &TestProject) -> Value {
-    records_in(project.path()).pop().expect("a record")
+/// The records of a project of this process.
+fn records(session: &TestSession) -> Vec<Value> {
+    let project = session.session().project();
+    project.flush(Duration::from_secs(60)).unwrap();
+    records_in(project.path())
 }
 
 fn list(text: &str) -> Value {
@@ -55,10 +61,6 @@ fn ender(session: &TestSession) {
                         structured_content: None,
                         is_error: true,
                     })),
-                    "wait" => {
-                        call.cancel.cancelled().await;
-                        Err(RunnerError::Cancelled)
-                    }
                     _ => Ok(Answer::Json(json!({}))),
                 }
             })
@@ -99,7 +101,7 @@ fn each_call_is_one_record_that_says_how_it_ended() {
         count += 1;
         let request = CallRequest::new(tool, object(input), format!("test:{count}"));
         runtime.block_on(session.session().call(request));
-        let all = records_in(project.path());
+        let all = records(&session);
         assert_eq!(all.len(), count, "one record of each call");
         let record = all.last().unwrap().clone();
         assert_eq!(record["seq"], count);
@@ -179,7 +181,7 @@ fn what_is_denied_says_by_which_rule() {
     session
         .call("ender", json!({"how": "well"}))
         .failure("permission_denied");
-    let record = last(&project);
+    let record = records(&session).pop().expect("a record");
     assert_eq!(record["outcome"]["code"], "permission_denied");
     assert_eq!(record["decision"]["verdict"], "ask");
     assert_eq!(record["decision"]["signature"], "ender");
@@ -193,27 +195,9 @@ fn a_call_that_nobody_waits_for_is_recorded_too() {
     session.session().set_mode(Mode::Bypass);
     let request = |how: &str| CallRequest::new("ender", object(json!({ "how": how })), "host:1");
     drop(session.session().submit(request("never begun")));
-    let code = |n: usize| {
-        records_in(project.path())
-            .get(n)
-            .map(|record| record["outcome"]["code"].clone())
-    };
-    assert_eq!(code(0), Some(json!("abandoned")));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let call = session.session().clone();
-    let waiting = request("wait");
-    let cancel = waiting.cancel.clone();
-    runtime.block_on(async {
-        let mut call = Box::pin(call.submit(waiting));
-        // It has begun, and somebody waits.
-        assert!(asked_once(call.as_mut()).await.is_none());
-        drop(call);
-        cancel.cancel();
-    });
-    assert_eq!(code(1), Some(json!("abandoned")));
+    let record = |n: usize| records(&session).get(n).map(|record| record["outcome"].clone());
+    let abandoned = record(0).unwrap();
+    assert_eq!(abandoned["code"], "abandoned");
     let cancelled = request("well");
     cancelled.cancel.cancel();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -221,7 +205,84 @@ fn a_call_that_nobody_waits_for_is_recorded_too() {
         .build()
         .unwrap();
     runtime.block_on(session.session().submit(cancelled));
-    assert_eq!(code(2), Some(json!("cancelled")));
+    assert_eq!(record(1).unwrap()["code"], "cancelled");
+}
+
+/// Counts the calls whose end it hears of.
+#[derive(Debug, Default)]
+struct Counts(AtomicUsize);
+
+impl Hook for Counts {
+    fn name(&self) -> Cow<'static, str> {
+        "counts".into()
+    }
+
+    fn after<'a>(&'a self, _call: HookCall<'a>, _outcome: &'a CallOutcome) -> Boxed<'a, After> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { After::Pass })
+    }
+}
+
+#[test]
+fn who_goes_away_leaves_a_call_that_is_ended_as_any_other_or_never_begins() {
+    let project = TestProject::new();
+    let identity = project.session(AgentId::Pm).session().identity().clone();
+    let (counts, catalogue) = (Arc::new(Counts::default()), empty_catalogue());
+    let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let runner = {
+        let (begun, go) = (Arc::clone(&begun), Arc::clone(&go));
+        Runner::of(move |_| {
+            let (begun, go) = (Arc::clone(&begun), Arc::clone(&go));
+            async move {
+                begun.notify_one();
+                go.notified().await;
+                panic!("too late for anybody")
+            }
+        })
+    };
+    let tool = ToolBuilder::new("slow")
+        .summary("Breaks in the end.")
+        .kind(Kind::ReadOnly)
+        .input_schema(json!({"type": "object", "properties": {}, "additionalProperties": false}));
+    catalogue.register(tool.build().unwrap(), runner).unwrap();
+    let session = Session::builder(Arc::clone(project.project()), AgentId::Pm.agent(), identity)
+        .tools(&catalogue)
+        .mode(Mode::Bypass)
+        .hook(Arc::clone(&counts) as Arc<dyn Hook>)
+        .build()
+        .unwrap();
+    let submit = |id: &str| Box::pin(session.submit(CallRequest::new("slow", Map::new(), id)));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let all = runtime.block_on(async {
+        let first = submit("host:1");
+        begun.notified().await;
+        // Tools are exclusive unless they say otherwise: the second waits for the first.
+        drop(submit("host:2"));
+        drop(first);
+        go.notify_one();
+        loop {
+            project.project().flush(Duration::from_secs(60)).unwrap();
+            match records_in(project.path()) {
+                all if all.len() == 2 => return all,
+                _ => tokio::time::sleep(Duration::from_millis(2)).await,
+            }
+        }
+    });
+    let ends: Vec<_> = all
+        .iter()
+        .map(|record| (&record["tool_use_id"], &record["outcome"]))
+        .collect();
+    assert_eq!((ends[0].0, &ends[0].1["code"]), (&json!("host:2"), &json!("abandoned")));
+    assert!(
+        ends[0].1["reason"].as_str().unwrap().ends_with("it was not done"),
+        "{all:?}"
+    );
+    assert_eq!((ends[1].0, &ends[1].1["code"]), (&json!("host:1"), &json!("internal")));
+    assert_eq!(counts.0.load(Ordering::SeqCst), 1, "of the one that ran");
+    assert_eq!(project.escalations().len(), 1);
 }
 
 #[test]
@@ -234,10 +295,10 @@ fn secrets_and_long_inputs_are_not_kept() {
         "write_todolist",
         json!({"items": [], "password": "Tr0ub4dor&3xyz", "more": "x".repeat(100_000)}),
     );
+    let records = records(&session);
     let text = project.text(LOG).unwrap();
     assert!(!text.contains("aB3dE5") && !text.contains("Tr0ub4dor"), "{text}");
     assert!(text.len() < 10_000);
-    let records = records_in(project.path());
     assert_eq!(
         records[0]["input"]["items"][0]["description"],
         "Log in with [redacted: a GitHub token]"
@@ -260,14 +321,6 @@ fn a_log_that_cannot_be_written_fails_no_call() {
 }
 
 /// What a future gives when it is asked once.
-async fn asked_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
-    poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
-}
-
 fn devloop(args: &[&str], dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
     command

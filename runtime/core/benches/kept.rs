@@ -28,7 +28,7 @@ fn main() {
             drop(Excerpt::of(&input));
         });
         shown(&format!("record of a call with {name}"), 2_000, || {
-            log.append(call(&input)).expect("a record");
+            log.append([call(&input)]).expect("a record");
         });
     }
     let artifacts = ArtifactStore::new(place.path().join("state"), &project, "session");
@@ -90,12 +90,13 @@ fn call(input: &Map<String, Value>) -> EndedCall {
         alias: None,
         input: Excerpt::of(input),
         built: None,
-        decision: Some(json!({"verdict": "allow", "reason": "granted by the template"})),
+        decision: Excerpt::of_object(&json!({"verdict": "allow", "reason": "granted by the template"})),
         outcome: Outcome {
             code: "ok".into(),
             reason: None,
             error_id: None,
         },
+        at: jiff::Timestamp::now(),
         took: Duration::from_micros(100),
     }
 }

@@ -116,6 +116,12 @@ enum Effect {
     None,
 }
 
+impl Drop for Caller {
+    fn drop(&mut self) {
+        target::flush(self.session.project());
+    }
+}
+
 /// What came of one call.
 enum Done {
     Called(CallOutcome),

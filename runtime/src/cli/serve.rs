@@ -19,6 +19,9 @@ const BLOCKING_THREADS: usize = 32;
 /// How long upstream servers may take to end; a client may kill this process 500 ms after it told it to stop.
 const CLOSING: Duration = Duration::from_millis(350);
 
+/// How long the audit log may take before upstream servers are told to end.
+const KEPT_SOON: Duration = Duration::from_millis(50);
+
 /// At the end, as long as whoever reads standard error may take nothing before the last lines are given up.
 const LOG_STALL: Duration = Duration::from_millis(20);
 
@@ -79,6 +82,8 @@ fn serve(session: &Session, servers: Option<McpConfig>) -> Result<(), String> {
             connected.map_err(|error| error.to_string())?;
         }
         let reason = Box::pin(mcp::serve(session.clone(), options)).await;
+        // First of all, as this process may be killed while servers end.
+        let _ = session.project().flush(KEPT_SOON);
         if let Some(upstreams) = session.upstreams()
             && timeout(CLOSING, upstreams.close()).await.is_err()
         {
@@ -88,6 +93,7 @@ fn serve(session: &Session, servers: Option<McpConfig>) -> Result<(), String> {
     })?;
     // A call that ignores its cancellation must not keep the process.
     runtime.shutdown_background();
+    target::flush(session.project());
     match reason {
         mcp::ExitReason::InputEnded | mcp::ExitReason::ClientGone | mcp::ExitReason::Signalled(_) => Ok(()),
         mcp::ExitReason::Failed(message) => Err(message),

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use devloop_contract::{Agent, Tool};
@@ -63,6 +64,16 @@ struct Permission {
     /// A rule of calls that never run.
     #[arg(long, value_name = "RULE", value_parser = rule)]
     deny: Vec<Rule>,
+}
+
+/// At the end, as long as the audit log may take to be written.
+const FLUSH: Duration = Duration::from_secs(6);
+
+/// Sees to it that the calls of this process are in the audit log before it ends.
+pub(super) fn flush(project: &Project) {
+    if let Err(missing) = project.flush(FLUSH) {
+        tracing::warn!("the audit log stands still, {missing} calls are missing in it");
+    }
 }
 
 fn rule(text: &str) -> Result<Rule, RuleError> {

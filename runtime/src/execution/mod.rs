@@ -319,6 +319,20 @@ impl Executor {
         }
     }
 
+    /// Nobody waits for a call any more.
+    fn left(&self, cell: &Cell) -> LetGo {
+        match self.give_up(cell) {
+            GaveUp::Yes => {
+                self.ended(cell, Ending::Cancelled);
+                return LetGo::NeverBegins;
+            }
+            GaveUp::Gone if cell.busy.get().is_some() => self.ended(cell, Ending::Refused),
+            // Its work tells of the end.
+            GaveUp::Runs | GaveUp::Gone => {}
+        }
+        LetGo::HasBegun
+    }
+
     /// The end of a call, the first that is told of it.
     fn ended(&self, cell: &Cell, ending: Ending) {
         if cell.recorded.swap(true, Ordering::AcqRel) {
@@ -700,16 +714,39 @@ impl<T> fmt::Debug for Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if self.over {
-            return;
-        }
-        match self.executor.give_up(&self.cell) {
-            GaveUp::Yes => self.executor.ended(&self.cell, Ending::Cancelled),
-            GaveUp::Gone if self.cell.busy.get().is_some() => self.executor.ended(&self.cell, Ending::Refused),
-            // Its work tells of the end.
-            GaveUp::Runs | GaveUp::Gone => {}
+        if !self.over {
+            self.executor.left(&self.cell);
         }
     }
+}
+
+/// Lets go of a call whose end somebody else waits for.
+#[derive(Clone)]
+pub struct Grip {
+    executor: Executor,
+    cell: Arc<Cell>,
+}
+
+impl fmt::Debug for Grip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Grip").field(&self.cell.call).finish()
+    }
+}
+
+impl Grip {
+    /// A call that has not begun never does, as if its [`Pending`] were dropped.
+    pub fn let_go(&self) -> LetGo {
+        self.executor.left(&self.cell)
+    }
+}
+
+/// What becomes of a call that was let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LetGo {
+    /// It never begins.
+    NeverBegins,
+    /// It runs, or has ended.
+    HasBegun,
 }
 
 /// What a caller does whose call has not ended when it was thought to.
@@ -730,6 +767,14 @@ impl<T: Send + 'static> Pending<T> {
     /// The call, as records name it.
     pub fn call(&self) -> CallId {
         self.cell.call
+    }
+
+    /// A way to let go of the call while [`report`](Self::report) is waited for.
+    pub fn grip(&self) -> Grip {
+        Grip {
+            executor: self.executor.clone(),
+            cell: Arc::clone(&self.cell),
+        }
     }
 
     /// Waits for the end of the call.

@@ -1,15 +1,15 @@
 //! One record of each call in the project's audit log.
 //!
-//! Answers for what a record says and for writing it before the caller has its answer, whatever became of the call, also
-//! when nobody waits for it any more. That it cannot be written is logged and fails no call. Leaves out the form of a
-//! record and its redaction (the core's `audit`).
+//! Answers for what a record says and for handing it in before the caller has its answer, whatever became of the call, also
+//! when nobody waits for it any more. Nobody waits until it is written. Leaves out the form of a record, its redaction and
+//! its writing (the core's `audit`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use devloop_core::audit::{Caller, EndedCall, Excerpt, OK, Outcome};
+use devloop_core::audit::{Caller, EndedCall, Excerpt, Full, OK, Outcome};
 use devloop_core::registry::Definition;
-use serde_json::json;
 
 use super::Session;
 use super::work::Track;
@@ -58,13 +58,14 @@ impl Trail {
         }
     }
 
-    /// Writes the record. Some 25 system calls, on a thread that may block.
+    /// Hands the record in. Waits only where the log has stood still for so long that there is no room.
     pub(super) async fn end(mut self, outcome: &CallOutcome) {
         let Some(call) = self.call.take() else { return };
-        let ended = call.ended(&self, code_of(outcome));
-        let session = self.session.clone();
-        if let Err(error) = tokio::task::spawn_blocking(move || keep(&session, ended)).await {
-            tracing::warn!("the audit log's writer did not end: {error}");
+        let calls = self.session.inner.project.calls.clone();
+        if let Err(Full(call)) = calls.keep(call.ended(&self, code_of(outcome)))
+            && let Err(error) = tokio::task::spawn_blocking(move || calls.keep_in_time(*call)).await
+        {
+            tracing::warn!("a call is missing in the audit log: {error}");
         }
     }
 }
@@ -72,14 +73,27 @@ impl Trail {
 impl Drop for Trail {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
+        let ran = call
+            .track
+            .as_ref()
+            .is_some_and(|track| track.ran.load(Ordering::Acquire));
+        let reason = if ran {
+            "nobody waited for its end; it may have been done"
+        } else {
+            "nobody waited for it any more when it was to begin; it was not done"
+        };
         let outcome = Outcome {
             code: "abandoned".to_owned(),
-            reason: Some("nobody waited for its end; it may have been done".to_owned()),
+            reason: Some(reason.to_owned()),
             error_id: None,
         };
-        let ended = call.ended(self, outcome);
-        // At once: the runtime may be about to end, and would not begin what it has not begun yet.
-        keep(&self.session, ended);
+        let call = call.ended(self, outcome);
+        if let Err(Full(call)) = self.session.inner.project.calls.keep(call) {
+            tracing::warn!(
+                tool = call.tool,
+                "a call is missing in the audit log, which stands still"
+            );
+        }
     }
 }
 
@@ -104,16 +118,11 @@ impl Known {
             alias,
             input: self.input,
             built: judged.and_then(|judged| judged.invocation.input().as_object().map(Excerpt::of)),
-            decision: judged.map(|judged| json!(judged.decision)),
+            decision: judged.and_then(|judged| Excerpt::of_object(&judged.decision)),
             outcome,
+            at: trail.session.inner.project.clock.now(),
             took: trail.began.elapsed(),
         }
-    }
-}
-
-fn keep(session: &Session, call: EndedCall) {
-    if let Err(error) = session.inner.project.audit().append(call) {
-        tracing::warn!("the audit log cannot be written: {error}");
     }
 }
 

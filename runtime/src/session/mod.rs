@@ -52,12 +52,11 @@ pub use streaming::StreamingCalls;
 pub use upstream::AlreadyConnected;
 pub(crate) use upstream::LARGEST_ANSWER;
 
-use audit::Trail;
 use builder::instructions;
 use lists::Lists;
 use outcome::{closed, no_turn, panicked, timed_out};
 use sandbox::sandbox_for;
-use work::{Begun, Body, Call, Ran, Stop, Track, build, finished, typed};
+use work::{Begun, Body, Call, Carrying, Ran, Stop, Track, build, finished, typed};
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -191,7 +190,8 @@ impl Session {
     }
 
     /// A call takes its place in the order of this session, now, and not when the answer is first waited for. Dropped
-    /// before it has begun, it never does.
+    /// before it has begun, it never does; dropped later, it is ended all the same, hooks, events and record included, by
+    /// the tokio runtime in which it is dropped.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -205,16 +205,22 @@ impl Session {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn carry_out(&self, request: CallRequest) -> impl Future<Output = Carried> + Send + use<> {
-        let trail = self.trail(&request);
+        let mut trail = self.trail(&request);
         let submitted = self.begin(request);
+        let (track, grip) = match &submitted {
+            Begun::Waits(entry, track, pending) => {
+                trail.met(entry.definition(), Some(Arc::clone(track)));
+                (Some(Arc::clone(track)), Some(pending.grip()))
+            }
+            Begun::Refused(entry, _) => {
+                trail.met(entry.definition(), None);
+                (None, None)
+            }
+            Begun::Over(_) => (None, None),
+        };
         let session = self.clone();
-        async move {
-            let mut trail = trail;
-            let track = match &submitted {
-                Begun::Waits(_, track, _) => Some(Arc::clone(track)),
-                Begun::Refused(..) | Begun::Over(_) => None,
-            };
-            let outcome = session.ended(submitted, &mut trail).await;
+        let rest = async move {
+            let outcome = session.ended(submitted).await;
             trail.end(&outcome).await;
             let judged = track.as_ref().and_then(|track| track.judged.get());
             Carried {
@@ -222,20 +228,20 @@ impl Session {
                 decision: judged.map(|judged| judged.decision.clone()),
                 retries: track.as_ref().map_or(0, |track| track.retries.load(Ordering::Acquire)),
             }
+        };
+        Carrying {
+            rest: Some(Box::pin(rest)),
+            grip,
         }
     }
 
     /// Waits for the end of a call.
-    async fn ended(&self, submitted: Begun, trail: &mut Trail) -> CallOutcome {
+    async fn ended(&self, submitted: Begun) -> CallOutcome {
         let (entry, track, pending) = match submitted {
             Begun::Waits(entry, track, pending) => (entry, track, pending),
-            Begun::Refused(entry, refusal) => {
-                trail.met(entry.definition(), None);
-                return self.told(entry.definition(), Err(refusal.into())).await;
-            }
+            Begun::Refused(entry, refusal) => return self.told(entry.definition(), Err(refusal.into())).await,
             Begun::Over(outcome) => return outcome,
         };
-        trail.met(entry.definition(), Some(Arc::clone(&track)));
         let Some(result) = self.awaited(&entry, &track, pending).await else {
             return CallOutcome::Cancelled;
         };

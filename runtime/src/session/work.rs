@@ -3,8 +3,11 @@
 //! Answers for building and typing input, for judging before the turn and running in it. Leaves out when the turn comes (the
 //! executor's) and what is told of the end.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{self, Poll, ready};
 
 use devloop_contract::failure::ErasedRefusal;
 use devloop_contract::{InternalError, Tool, ToolError};
@@ -14,12 +17,13 @@ use devloop_core::permission;
 use devloop_core::registry::{BuildError, Invocation};
 use devloop_generated::{AnyInput, dispatch};
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
 
 use super::admission::Judged;
-use super::{Answer, Runner, RunnerCall, Session, ToolRunner};
-use crate::call::{Approver, Ask, CallOutcome};
+use super::{Answer, Carried, Runner, RunnerCall, Session, ToolRunner};
+use crate::call::{Approver, Ask, Boxed, CallOutcome};
 use crate::context::Context;
-use crate::execution::{Facts, Pending, Try, Verdict, Work};
+use crate::execution::{Facts, Grip, LetGo, Pending, Try, Verdict, Work};
 
 /// How the way of a call ended.
 pub(super) type Ran = Result<Answer, Stop>;
@@ -46,6 +50,37 @@ pub(super) enum Begun {
     Refused(Arc<Entry<Runner>>, ErasedRefusal),
     /// That was all.
     Over(CallOutcome),
+}
+
+/// A caller that waits for the end of its call.
+pub(super) struct Carrying {
+    /// What is left to be done; nothing when all is.
+    pub(super) rest: Option<Boxed<'static, Carried>>,
+    pub(super) grip: Option<Grip>,
+}
+
+impl Future for Carrying {
+    type Output = Carried;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Carried> {
+        let rest = self.rest.as_mut().expect("a future is not polled after its end");
+        let carried = ready!(rest.as_mut().poll(context));
+        self.rest = None;
+        Poll::Ready(carried)
+    }
+}
+
+impl Drop for Carrying {
+    /// What has begun has an end, and hooks, events and the audit log are to hear of it.
+    fn drop(&mut self) {
+        let Some(rest) = self.rest.take() else { return };
+        let let_go = self.grip.as_ref().map(Grip::let_go);
+        if let_go != Some(LetGo::NeverBegins)
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(rest);
+        }
+    }
 }
 
 /// What is known of a call while it is on its way and when it has ended.

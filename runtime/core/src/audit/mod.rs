@@ -4,9 +4,11 @@
 //! sizes bounded before anything is written. Leaves out when a call is recorded, and what a decision says, which is taken
 //! as it comes.
 //!
-//! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure.
+//! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure. Whoever
+//! must not wait for the log gives its calls to a [`Writer`].
 
 mod redacted;
+mod writer;
 
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use serde_json::Value;
 
 pub use redacted::Excerpt;
 use redacted::Search;
+pub use writer::{Full, Writer};
 
 use crate::sandbox::{Durability, RelPath};
 use crate::store::journal::{Follower, Keep, Reader, Rotation, Settings};
@@ -31,8 +34,10 @@ pub const FULL: Rotation = Rotation {
 
 /// The form that is written.
 const FORM: u32 = 1;
-/// How long a record waits for the log: nothing depends on it.
-const WAIT: Duration = Duration::from_secs(2);
+/// How long records wait for the log: nothing depends on them.
+const WAIT: Duration = Duration::from_secs(5);
+/// As much earlier a record may say that its call ended than it was written.
+const LATE: Duration = Duration::from_secs(30);
 /// The longest reason, in characters.
 const LONGEST_REASON: usize = 500;
 /// The longest record, as bytes of its line.
@@ -113,10 +118,12 @@ pub struct EndedCall {
     pub input: Excerpt,
     /// The input as built.
     pub built: Option<Excerpt>,
-    /// What was decided about it, and by which rule: an object, in whose texts secrets are looked for, too.
-    pub decision: Option<Value>,
+    /// What was decided about it, and by which rule.
+    pub decision: Option<Excerpt>,
     /// How it ended.
     pub outcome: Outcome,
+    /// When it ended.
+    pub at: Timestamp,
     /// How long it took.
     pub took: Duration,
 }
@@ -124,7 +131,6 @@ pub struct EndedCall {
 /// The audit log of a project. Its calls block.
 #[derive(Clone, Debug)]
 pub struct AuditLog {
-    store: Store,
     journal: Journal,
 }
 
@@ -142,49 +148,31 @@ impl AuditLog {
             longest: LONGEST,
             ..Durability::Cached.into()
         };
-        let journal = Journal::new(store.clone(), path, "calls", settings);
-        Self { store, journal }
+        Self {
+            journal: Journal::new(store, path, "calls", settings),
+        }
     }
 
-    /// Keeps one call; gives its number. Looks for secrets in what the record keeps, then some 25 system calls, which
-    /// threads that keep calls at the same time share.
+    /// Keeps calls, in one write; gives the number of the last. Looks for secrets in what each record keeps, then makes some
+    /// 25 system calls.
     ///
     /// # Errors
-    /// Why it could not be kept: to be logged, never to fail a call.
-    pub fn append(&self, call: EndedCall) -> Result<u64, StoreError> {
-        let built = call.built.filter(|built| *built != call.input);
-        let (decision, plain) = match call.decision {
-            Some(Value::Object(decision)) => (Some(Excerpt::of(&decision)), None),
-            plain => (None, plain),
-        };
-        let excerpts = [Some(&call.input), built.as_ref(), decision.as_ref()];
-        let search = Search::of(excerpts.into_iter().flatten(), call.outcome.reason.as_deref());
-        let mut reason = call.outcome.reason;
-        if search == Search::Each {
-            reason = reason.map(|reason| redacted::redacted("", &reason));
-        }
-        if let Some(reason) = &mut reason
-            && let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON)
-        {
-            reason.truncate(end);
-            reason.push('…');
-        }
-        let record = CallRecord {
-            v: FORM,
-            seq: 0,
-            ts: clock::iso(self.store.clock().now()),
-            caller: call.caller,
-            // Whatever was sent as a name stands here.
-            tool: redacted::redacted("", &call.tool),
-            alias: call.alias.map(|alias| redacted::redacted("", &alias)),
-            input: call.input.redacted(search),
-            built: built.map(|built| built.redacted(search)),
-            decision: decision.map(|decision| decision.redacted(search)).or(plain),
-            outcome: Outcome { reason, ..call.outcome },
-            ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
-        };
-        // Threads that keep calls at the same time share a write; the time is that of the end of each.
-        self.journal.append(&record, WAIT).map(|appended| appended.seq)
+    /// Why they could not be kept: to be logged, never to fail a call. None of them is kept then.
+    pub fn append(&self, calls: impl IntoIterator<Item = EndedCall>) -> Result<u64, StoreError> {
+        let mut records: Vec<CallRecord> = calls.into_iter().map(record_of).collect();
+        let appended = self.journal.append_numbered_with(WAIT, |next| {
+            for (record, seq) in records.iter_mut().zip(next.seq..) {
+                record.seq = seq;
+            }
+            Ok::<_, StoreError>(records)
+        })?;
+        Ok(appended.seq)
+    }
+
+    /// Keeps everybody from writing.
+    #[cfg(test)]
+    fn lock(&self) -> crate::store::Lock {
+        self.journal.lock(WAIT).expect("nobody else holds it")
     }
 
     /// The records from number `from` on, oldest first.
@@ -197,12 +185,47 @@ impl AuditLog {
         self.journal.follow_from(from)
     }
 
-    /// Where to begin to see all records since a time: see [`Journal::first_since`].
+    /// Where to begin to see all records since a time; some before it may come first. See [`Journal::first_since`].
     ///
     /// # Errors
     /// A refused path or an error of the system.
     pub fn first_since(&self, time: Timestamp) -> Result<u64, StoreError> {
-        self.journal.first_since(time)
+        // Records of several processes are written soon after the calls' ends, not in their order.
+        self.journal.first_since(time.saturating_sub(LATE).unwrap_or(time))
+    }
+}
+
+/// The record of a call, without its secrets and its number.
+fn record_of(call: EndedCall) -> CallRecord {
+    let built = call.built.filter(|built| *built != call.input);
+    let input = call.input.look();
+    let built = built.map(Excerpt::look);
+    let decision = call.decision.map(Excerpt::look);
+    let looks = [Some(&input), built.as_ref(), decision.as_ref()];
+    let search = Search::of(looks.into_iter().flatten(), call.outcome.reason.as_deref());
+    let mut reason = call.outcome.reason;
+    if search == Search::Each {
+        reason = reason.map(|reason| redacted::redacted("", &reason));
+    }
+    if let Some(reason) = &mut reason
+        && let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON)
+    {
+        reason.truncate(end);
+        reason.push('…');
+    }
+    CallRecord {
+        v: FORM,
+        seq: 0,
+        ts: clock::iso(call.at),
+        caller: call.caller,
+        // Whatever was sent as a name stands here.
+        tool: redacted::redacted("", &call.tool),
+        alias: call.alias.map(|alias| redacted::redacted("", &alias)),
+        input: input.redacted(search),
+        built: built.map(|built| built.redacted(search)),
+        decision: decision.map(|decision| decision.redacted(search)),
+        outcome: Outcome { reason, ..call.outcome },
+        ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
     }
 }
 
@@ -217,21 +240,21 @@ mod tests {
     use crate::sandbox::{ProjectDir, Sandbox};
     use crate::store::FixedClock;
 
-    fn log(dir: &tempfile::TempDir, rotation: Rotation) -> AuditLog {
+    pub(super) fn log(dir: &tempfile::TempDir, rotation: Rotation) -> AuditLog {
         let project = Arc::new(ProjectDir::open(dir.path()).unwrap());
         let clock = FixedClock::new("2026-11-30T10:15:00.123Z".parse().unwrap());
         let store = Store::new(Sandbox::new(project, "devloop", Vec::new()), Arc::new(clock));
         AuditLog::with_rotation(store, rotation)
     }
 
-    fn object(value: Value) -> Map<String, Value> {
+    pub(super) fn object(value: Value) -> Map<String, Value> {
         match value {
             Value::Object(object) => object,
             _ => unreachable!(),
         }
     }
 
-    fn call(input: Value, code: &str) -> EndedCall {
+    pub(super) fn call(input: Value, code: &str) -> EndedCall {
         let input = Excerpt::of(&object(input));
         EndedCall {
             caller: Caller {
@@ -245,12 +268,13 @@ mod tests {
             alias: None,
             built: Some(input.clone()),
             input,
-            decision: Some(json!({"allow": true})),
+            decision: Excerpt::of_object(&json!({"allow": true})),
             outcome: Outcome {
                 code: code.into(),
                 reason: None,
                 error_id: None,
             },
+            at: "2026-11-30T10:15:00.123Z".parse().unwrap(),
             took: Duration::from_micros(1_234),
         }
     }
@@ -259,7 +283,7 @@ mod tests {
     fn a_record_says_everything_once() {
         let dir = tempfile::tempdir().unwrap();
         let log = log(&dir, FULL);
-        assert_eq!(log.append(call(json!({"items": []}), OK)).unwrap(), 1);
+        assert_eq!(log.append([call(json!({"items": []}), OK)]).unwrap(), 1);
         let text = fs::read_to_string(dir.path().join("agent-state/.calls/calls.ndjson")).unwrap();
         assert_eq!(
             text,
@@ -271,7 +295,7 @@ mod tests {
             built: Some(Excerpt::of(&object(json!({"items": [], "more": 1})))),
             ..call(json!({"items": []}), OK)
         };
-        log.append(built).unwrap();
+        log.append([built]).unwrap();
         let record = log.read_from(2).next().unwrap().unwrap();
         let record: CallRecord = serde_json::from_value(Value::Object(record.fields)).unwrap();
         assert_eq!(record.built, Some(json!({"items": [], "more": 1})));
@@ -284,7 +308,7 @@ mod tests {
         let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2");
         let mut ended = call(json!({}), "invalid_input");
         ended.outcome.reason = Some(format!("got {token} {}", "x".repeat(600)));
-        log.append(ended).unwrap();
+        log.append([ended]).unwrap();
         let record = log.read_from(1).next().unwrap().unwrap();
         let reason = record.fields["outcome"]["reason"].as_str().unwrap();
         assert!(reason.starts_with("got [redacted: a GitHub token] x"), "{reason}");
@@ -301,7 +325,7 @@ mod tests {
         };
         let log = log(&dir, small);
         for n in 1..=40 {
-            assert_eq!(log.append(call(json!({ "n": n }), OK)).unwrap(), n);
+            assert_eq!(log.append([call(json!({ "n": n }), OK)]).unwrap(), n);
         }
         let kept: Vec<u64> = log.read_from(1).map(|record| record.unwrap().seq).collect();
         assert_eq!(kept.last(), Some(&40));
@@ -316,7 +340,7 @@ mod tests {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir(dir.path().join("agent-state")).unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("agent-state/.calls")).unwrap();
-        let error = log(&dir, FULL).append(call(json!({}), OK)).unwrap_err();
+        let error = log(&dir, FULL).append([call(json!({}), OK)]).unwrap_err();
         assert!(error.to_string().contains("symbolic link"), "{error}");
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }

@@ -1,13 +1,16 @@
 //! Inputs as the audit log keeps them: without secrets, and not too long.
 //!
 //! Answers for both. A copy for later ([`Excerpt`]) is quick and bounded, whatever is sent; secrets are looked for when the
-//! record is made. What is cut is told.
+//! record is made. What is cut is told. A copy is one piece of memory, as a rule: many small ones that another thread lets
+//! go of make threads wait for the allocator.
 //!
 //! Secrets are found in each text together with the name that it stands under, since `{"password": …}` is one by its name
 //! alone. A text that was cut before its secrets were looked for loses its end, too: half a secret looks like none.
 
 use std::fmt::Write;
+use std::io;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::secrets::{find_secret, find_secrets};
@@ -28,7 +31,14 @@ const SMALL: usize = 8;
 
 /// A part of an input, small enough to be kept until its call has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Excerpt(Seen);
+pub struct Excerpt(Form);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Form {
+    /// All of it, as JSON.
+    Whole(String),
+    Part(Seen),
+}
 
 #[derive(Clone, Debug, PartialEq)]
 enum Seen {
@@ -51,14 +61,65 @@ enum Seen {
 impl Excerpt {
     /// The beginning of an input. Costs a copy of at most some 40 KiB.
     pub fn of(input: &Map<String, Value>) -> Self {
-        let mut room = MOST_SEEN;
-        Self(seen_object(input, &mut room))
+        Self(whole(input).map_or_else(|| part(input), Form::Whole))
     }
 
+    /// As [`of`](Self::of), of what is an object as JSON; nothing of what is none.
+    pub fn of_object(value: &impl Serialize) -> Option<Self> {
+        if let Some(text) = whole(value) {
+            return text.starts_with('{').then_some(Self(Form::Whole(text)));
+        }
+        match serde_json::to_value(value) {
+            Ok(Value::Object(object)) => Some(Self(part(&object))),
+            _ => None,
+        }
+    }
+
+    pub(super) fn look(self) -> Look {
+        Look(match self.0 {
+            // It was written from a value.
+            Form::Whole(text) => seen(&serde_json::from_str(&text).unwrap_or(Value::Null), &mut { MOST_SEEN }),
+            Form::Part(part) => part,
+        })
+    }
+}
+
+/// An input as JSON, if a record keeps about as much.
+fn whole(input: &impl Serialize) -> Option<String> {
+    let mut text = Bounded(Vec::with_capacity(512));
+    serde_json::to_writer(&mut text, input).ok()?;
+    // JSON is UTF-8.
+    String::from_utf8(text.0).ok()
+}
+
+fn part(input: &Map<String, Value>) -> Form {
+    Form::Part(seen_object(input, &mut { MOST_SEEN }))
+}
+
+/// Takes as many bytes as a record keeps, and then no more.
+struct Bounded(Vec<u8>);
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_KEPT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An excerpt that is looked at.
+pub(super) struct Look(Seen);
+
+impl Look {
     /// What a record keeps of it.
-    pub(super) fn redacted(&self, search: Search) -> Value {
-        let mut room = MOST_KEPT;
-        kept(&self.0, "", search, &mut room)
+    pub(super) fn redacted(self, search: Search) -> Value {
+        kept(self.0, "", search, &mut { MOST_KEPT })
     }
 }
 
@@ -73,10 +134,10 @@ pub(super) enum Search {
 
 impl Search {
     /// Looks through all texts of a record at once.
-    pub(super) fn of<'a>(excerpts: impl IntoIterator<Item = &'a Excerpt>, reason: Option<&str>) -> Self {
+    pub(super) fn of<'a>(looks: impl IntoIterator<Item = &'a Look>, reason: Option<&str>) -> Self {
         let mut all = reason.unwrap_or_default().to_owned();
-        for excerpt in excerpts {
-            gather(&excerpt.0, "", &mut all);
+        for look in looks {
+            gather(&look.0, "", &mut all);
         }
         find_secret(&all).map_or(Self::None, |_| Self::Each)
     }
@@ -151,14 +212,14 @@ fn seen_object(object: &Map<String, Value>, room: &mut usize) -> Seen {
     }
 }
 
-fn kept(seen: &Seen, name: &str, search: Search, room: &mut usize) -> Value {
+fn kept(seen: Seen, name: &str, search: Search, room: &mut usize) -> Value {
     match seen {
-        Seen::Plain(value) => value.clone(),
+        Seen::Plain(value) => value,
         Seen::Nothing => Value::from("…"),
         Seen::Text { text, missing } => {
             let (mut text, mut missing) = match search {
-                Search::Each => (redacted(name, text), *missing),
-                Search::None => (text.clone(), *missing),
+                Search::Each => (redacted(name, &text), missing),
+                Search::None => (text, missing),
             };
             if missing > 0 {
                 missing += cut(&mut text, |length| length.saturating_sub(HALF_A_SECRET));
@@ -173,7 +234,8 @@ fn kept(seen: &Seen, name: &str, search: Search, room: &mut usize) -> Value {
             Value::from(text)
         }
         Seen::List { items, missing } => {
-            let mut list = Vec::new();
+            let count = items.len();
+            let mut list = Vec::with_capacity(count);
             for item in items {
                 if !take(room, SMALL) {
                     break;
@@ -181,26 +243,27 @@ fn kept(seen: &Seen, name: &str, search: Search, room: &mut usize) -> Value {
                 // The items of `tokens` are tokens.
                 list.push(kept(item, name, search, room));
             }
-            let missing = missing + items.len() - list.len();
+            let missing = missing + count - list.len();
             if missing > 0 {
                 list.push(Value::from(format!("… ({missing} more)")));
             }
             Value::Array(list)
         }
         Seen::Object { entries, missing } => {
-            let mut object = Map::new();
+            let count = entries.len();
+            let mut object = Map::with_capacity(count);
             for (name, value) in entries {
                 if !take(room, name.len() + SMALL) {
                     break;
                 }
-                let shown = if search == Search::Each && find_secret(name).is_some() {
-                    redacted("", name)
-                } else {
-                    name.clone()
+                let value = kept(value, &name, search, room);
+                let shown = match search {
+                    Search::Each if find_secret(&name).is_some() => redacted("", &name),
+                    Search::Each | Search::None => name,
                 };
-                object.insert(shown, kept(value, name, search, room));
+                object.insert(shown, value);
             }
-            let missing = missing + entries.len() - object.len();
+            let missing = missing + count - object.len();
             if missing > 0 {
                 object.insert("…".to_owned(), Value::from(format!("{missing} more")));
             }
@@ -267,7 +330,9 @@ mod tests {
     fn record(input: Value) -> Value {
         let Value::Object(input) = input else { unreachable!() };
         let excerpt = Excerpt::of(&input);
-        excerpt.redacted(Search::of([&excerpt], None))
+        let look = excerpt.look();
+        let search = Search::of([&look], None);
+        look.redacted(search)
     }
 
     /// Put together here, so that no scanner takes this file for a leak.
@@ -325,7 +390,7 @@ mod tests {
             &json!(format!("… ({} more)", 5_000 - (list.len() - 1)))
         );
         let wide: Map<String, Value> = (0..9_000).map(|n| (format!("key {n}"), json!(n))).collect();
-        let kept = Excerpt::of(&wide).redacted(Search::Each);
+        let kept = Excerpt::of(&wide).look().redacted(Search::Each);
         let kept = kept.as_object().unwrap();
         assert_eq!(kept["…"], format!("{} more", 9_000 - (kept.len() - 1)));
     }
@@ -343,9 +408,7 @@ mod tests {
 
     #[test]
     fn a_name_without_a_value_hides_no_secret_behind_it() {
-        let input = json!({ "passwordpassword": "", "password": "A0A0a0'" });
-        let excerpt = Excerpt::of(input.as_object().unwrap());
-        let kept = excerpt.redacted(Search::of([&excerpt], None));
+        let kept = record(json!({ "passwordpassword": "", "password": "A0A0a0'" }));
         assert!(kept["password"].as_str().unwrap().starts_with("[redacted"), "{kept}");
     }
 
@@ -361,8 +424,19 @@ mod tests {
                 _ => (name, text),
             });
             let input: Map<String, Value> = texts.map(|(name, text)| (name, Value::from(text))).collect();
-            let excerpt = Excerpt::of(&input);
-            prop_assert_eq!(excerpt.redacted(Search::of([&excerpt], None)), excerpt.redacted(Search::Each));
+            let each = Excerpt::of(&input).look().redacted(Search::Each);
+            prop_assert_eq!(record(Value::Object(input)), each);
+        }
+
+        /// One that is short enough to be copied as text says what its parts say.
+        #[test]
+        fn both_ways_to_copy_say_the_same(value in values()) {
+            let input = Map::from_iter([("value".to_owned(), value)]);
+            let by_parts = Look(seen_object(&input, &mut { MOST_SEEN }));
+            prop_assert_eq!(
+                Excerpt::of(&input).look().redacted(Search::None),
+                by_parts.redacted(Search::None)
+            );
         }
 
         #[test]

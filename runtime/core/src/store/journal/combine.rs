@@ -15,7 +15,7 @@ use std::thread::Thread;
 use serde_json::{Map, Value};
 
 use super::commit::Ticket;
-use super::{Appended, Journal, Share, StoreError};
+use super::{Appended, Journal, Numbers, Share, StoreError};
 use crate::sandbox::Durability;
 use crate::store::lock::Wait;
 
@@ -158,7 +158,7 @@ impl Lead<'_> {
         let _lock = journal.lock(wait)?;
         let mut taken = Taken(Vec::new());
         let take = &mut taken;
-        let done = journal.write_records(Share::Each, move |_| {
+        let done = journal.write_records(Share::Each, Numbers::Given, move |_| {
             let mut waiting = lock(&self.0.0);
             let count = waiting.slots.len().min(MOST);
             for slot in waiting.slots.drain(..count) {

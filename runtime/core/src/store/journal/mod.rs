@@ -205,8 +205,30 @@ impl Journal {
         wait: impl Into<Wait<'w>>,
         make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
     ) -> Result<Appended, E> {
+        self.append_as(Numbers::Given, wait, make)
+    }
+
+    /// As [`append_all_with`](Self::append_all_with), of records that `make` gave their numbers, from the next one on: they
+    /// are written as they are, without the detour over their fields.
+    ///
+    /// # Errors
+    /// As [`append_with`](Self::append_with).
+    pub(crate) fn append_numbered_with<'w, T: Serialize, E: From<StoreError>>(
+        &self,
+        wait: impl Into<Wait<'w>>,
+        make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
+    ) -> Result<Appended, E> {
+        self.append_as(Numbers::There, wait, make)
+    }
+
+    fn append_as<'w, T: Serialize, E: From<StoreError>>(
+        &self,
+        numbers: Numbers,
+        wait: impl Into<Wait<'w>>,
+        make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
+    ) -> Result<Appended, E> {
         let lock = self.lock(wait)?;
-        let mut done = self.write_records(Share::One, make)?;
+        let mut done = self.write_records(Share::One, numbers, make)?;
         drop(lock);
         self.wait_for(done.tickets.pop(), done.seq)?;
         Ok(Appended {
@@ -216,7 +238,7 @@ impl Journal {
     }
 
     /// Takes the journal's lock, to write.
-    fn lock<'w>(&self, wait: impl Into<Wait<'w>>) -> Result<Lock, StoreError> {
+    pub(crate) fn lock<'w>(&self, wait: impl Into<Wait<'w>>) -> Result<Lock, StoreError> {
         self.check_write(&self.path)?;
         self.store.lock(&self.lock, wait)
     }
@@ -225,6 +247,7 @@ impl Journal {
     fn write_records<T: Serialize, E: From<StoreError>>(
         &self,
         share: Share,
+        numbers: Numbers,
         make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
     ) -> Result<Done, E> {
         let live = self.open_live()?;
@@ -238,7 +261,7 @@ impl Journal {
             repaired: repaired.as_ref(),
         };
         let records = make(&next)?;
-        let (lines, seq) = self.lines(&records, number)?;
+        let (lines, seq) = self.lines(&records, numbers, number)?;
         if lines.is_empty() {
             return Ok(Done {
                 seq,
@@ -407,12 +430,21 @@ impl Journal {
     }
 
     /// The lines of records that follow the number `number`, and the last of their numbers.
-    fn lines<T: Serialize>(&self, records: &[T], mut number: u64) -> Result<(Vec<u8>, u64), StoreError> {
+    fn lines<T: Serialize>(
+        &self,
+        records: &[T],
+        numbers: Numbers,
+        mut number: u64,
+    ) -> Result<(Vec<u8>, u64), StoreError> {
         let mut lines = Vec::new();
         for record in records {
             number = number.checked_add(1).ok_or_else(|| self.no_number_left())?;
             let start = lines.len();
-            serde_json::to_writer(&mut lines, &numbered(record, number)?).map_err(StoreError::Serialize)?;
+            match numbers {
+                Numbers::Given => serde_json::to_writer(&mut lines, &numbered(record, number)?),
+                Numbers::There => serde_json::to_writer(&mut lines, record),
+            }
+            .map_err(StoreError::Serialize)?;
             lines.push(b'\n');
             let bytes = (lines.len() - start) as u64;
             let limit = self.settings.longest.min(LONGEST_RECORD);
@@ -538,6 +570,15 @@ enum Share {
     One,
     /// One for each.
     Each,
+}
+
+/// Where the numbers of records come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Numbers {
+    /// They are put into the records.
+    Given,
+    /// The records have them.
+    There,
 }
 
 /// Records that were written.

@@ -1,0 +1,348 @@
+//! A thread that keeps calls, so that nobody waits for the audit log.
+//!
+//! Answers for keeping each call soon after its end, several in one write, and for telling when all are kept. Leaves out
+//! what a record says. A killed process loses the calls of its last milliseconds from the log; one that ends keeps them
+//! all: by [`Writer::flush`], or when the last clone is dropped.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{fmt, mem};
+
+use super::{AuditLog, EndedCall};
+
+/// So long others may join the first call that waits: then a busy session pays for one write in many calls.
+const LINGER: Duration = Duration::from_millis(2);
+/// The most calls that wait: some MiB where their inputs are long.
+const MOST: usize = 1_024;
+/// The most calls that are written at once.
+const MOST_AT_ONCE: usize = 64;
+
+/// Keeps calls in the background. Cheap to clone. Its thread begins with the first call.
+#[derive(Clone)]
+pub struct Writer(Arc<Owner>);
+
+/// A call that found no room: the log has stood still for long.
+#[derive(Debug)]
+pub struct Full(pub Box<EndedCall>);
+
+/// Ends the thread when the last clone is dropped.
+struct Owner {
+    desk: Arc<Desk>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What callers and the thread share.
+struct Desk {
+    log: AuditLog,
+    state: Mutex<State>,
+    /// The thread waits here.
+    work: Condvar,
+    /// Those wait here who want room, or to know that all is kept.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Vec<EndedCall>,
+    /// How many calls were taken in, and how many of them were tried to be kept.
+    taken: u64,
+    tried: u64,
+    /// How many calls are waited for, counted as `taken` is.
+    wanted: u64,
+    over: bool,
+    thread: Thread,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Thread {
+    #[default]
+    NotBegun,
+    Runs,
+    /// The system gives none: each call is written by who brings it.
+    None,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Writer").field(&self.0.desk.log).finish()
+    }
+}
+
+impl Writer {
+    /// A writer of a log. Touches no disk.
+    pub fn new(log: AuditLog) -> Self {
+        Self(Arc::new(Owner {
+            desk: Arc::new(Desk {
+                log,
+                state: Mutex::default(),
+                work: Condvar::new(),
+                done: Condvar::new(),
+            }),
+            thread: Mutex::default(),
+        }))
+    }
+
+    /// Takes a call in, to be kept within milliseconds; that it could not be kept is logged. Costs a lock, and the waking
+    /// of the thread when it sleeps.
+    ///
+    /// # Errors
+    /// There is no room; the call comes back.
+    pub fn keep(&self, call: EndedCall) -> Result<(), Full> {
+        let desk = &self.0.desk;
+        let mut state = desk.state();
+        if state.calls.len() >= MOST {
+            return Err(Full(Box::new(call)));
+        }
+        if state.thread == Thread::NotBegun {
+            state.thread = self.0.begin();
+        }
+        if state.thread == Thread::None {
+            drop(state);
+            desk.write(vec![call]);
+            return Ok(());
+        }
+        state.calls.push(call);
+        state.taken += 1;
+        // Otherwise it is awake, or about to wake.
+        let sleeps = state.calls.len() == 1;
+        drop(state);
+        if sleeps {
+            desk.work.notify_one();
+        }
+        Ok(())
+    }
+
+    /// As [`keep`](Self::keep), and waits for room. Blocks.
+    pub fn keep_in_time(&self, mut call: EndedCall) {
+        while let Err(Full(back)) = self.keep(call) {
+            call = *back;
+            let desk = &self.0.desk;
+            let state = desk.state();
+            let full = |state: &mut State| state.calls.len() >= MOST;
+            drop(
+                desk.done
+                    .wait_while(state, full)
+                    .unwrap_or_else(PoisonError::into_inner),
+            );
+        }
+    }
+
+    /// Waits until each call that was taken in before is kept, or could not be. Blocks.
+    ///
+    /// # Errors
+    /// The time is up; so many calls are not written yet.
+    pub fn flush(&self, at_most: Duration) -> Result<(), usize> {
+        let desk = &self.0.desk;
+        let mut state = desk.state();
+        let wanted = state.taken;
+        state.wanted = state.wanted.max(wanted);
+        desk.work.notify_one();
+        let (state, _) = desk
+            .done
+            .wait_timeout_while(state, at_most, |state| state.tried < wanted)
+            .unwrap_or_else(PoisonError::into_inner);
+        match wanted.saturating_sub(state.tried) {
+            0 => Ok(()),
+            left => Err(usize::try_from(left).unwrap_or(usize::MAX)),
+        }
+    }
+}
+
+impl Owner {
+    /// Begins the thread.
+    fn begin(&self) -> Thread {
+        let desk = Arc::clone(&self.desk);
+        let thread = thread::Builder::new().name("audit-log".to_owned());
+        match thread.spawn(move || desk.run()) {
+            Ok(thread) => {
+                *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+                Thread::Runs
+            }
+            Err(error) => {
+                tracing::warn!("the audit log gets no thread of its own: {error}");
+                Thread::None
+            }
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.desk.state().over = true;
+        self.desk.work.notify_one();
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic there was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Desk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Calls and counts change together, and nothing between them can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        while let Some(calls) = self.next() {
+            let count = calls.len() as u64;
+            self.write(calls);
+            self.state().tried += count;
+            self.done.notify_all();
+        }
+    }
+
+    /// The calls to be written next, once others have had the time to join them; nothing when it is over.
+    fn next(&self) -> Option<Vec<EndedCall>> {
+        let mut state = self.state();
+        while state.calls.is_empty() {
+            if state.over {
+                return None;
+            }
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let until = Instant::now() + LINGER;
+        while state.calls.len() < MOST_AT_ONCE && !state.over && state.wanted <= state.tried {
+            let Some(left) = until.checked_duration_since(Instant::now()) else {
+                break;
+            };
+            (state, _) = self
+                .work
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        let rest = if state.calls.len() > MOST_AT_ONCE {
+            state.calls.split_off(MOST_AT_ONCE)
+        } else {
+            Vec::new()
+        };
+        Some(mem::replace(&mut state.calls, rest))
+    }
+
+    fn write(&self, calls: Vec<EndedCall>) {
+        let count = calls.len();
+        // Whoever waits for room or for the end would wait for ever if the thread ended with one call.
+        let written = catch_unwind(AssertUnwindSafe(|| self.log.append(calls)));
+        let error = match written {
+            Ok(Ok(_)) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it panicked".to_owned(),
+        };
+        tracing::warn!("the audit log cannot be written, {count} calls are missing in it: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::super::FULL;
+    use super::super::tests::{call, log, object};
+    use super::*;
+    use crate::audit::Excerpt;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn numbered(n: usize) -> EndedCall {
+        EndedCall {
+            input: Excerpt::of(&object(json!({ "n": n }))),
+            built: None,
+            ..call(json!({}), "ok")
+        }
+    }
+
+    fn kept(dir: &tempfile::TempDir) -> Vec<u64> {
+        let records = log(dir, FULL).read_from(1);
+        records
+            .map(|record| record.unwrap().fields["input"]["n"].as_u64().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn what_was_taken_in_is_there_after_a_flush_and_after_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = Writer::new(log(&dir, FULL));
+        writer.flush(Duration::ZERO).unwrap();
+        for n in 0..200 {
+            writer.keep(numbered(n)).unwrap();
+            if n == 0 || n == 150 {
+                writer.flush(LONG).unwrap();
+                assert_eq!(kept(&dir).len(), n + 1);
+            }
+        }
+        let other = writer.clone();
+        drop(writer);
+        other.keep(numbered(200)).unwrap();
+        drop(other);
+        assert_eq!(kept(&dir), (0..=200).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn each_call_of_many_threads_is_kept_once_and_in_the_order_of_its_thread() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = Writer::new(log(&dir, FULL));
+        thread::scope(|scope| {
+            for by in 0..4 {
+                let writer = writer.clone();
+                scope.spawn(move || {
+                    for n in 0..700 {
+                        writer.keep_in_time(numbered(by * 1_000 + n));
+                    }
+                    writer.flush(LONG).unwrap();
+                });
+            }
+        });
+        let kept = kept(&dir);
+        assert_eq!(kept.len(), 4 * 700);
+        for by in 0..4 {
+            let own: Vec<u64> = kept.iter().copied().filter(|n| n / 1_000 == by).collect();
+            assert_eq!(own, (by * 1_000..by * 1_000 + 700).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_log_that_stands_still_takes_so_many_in_and_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let log_of_other = log(&dir, FULL);
+        let writer = Writer::new(log(&dir, FULL));
+        let held = log_of_other.lock();
+        // The thread has taken some out when it waits for the log.
+        writer.keep(numbered(0)).unwrap();
+        let begun = || writer.0.desk.state().calls.is_empty();
+        while !begun() {
+            thread::yield_now();
+        }
+        for n in 1..=MOST {
+            writer.keep(numbered(n)).unwrap();
+        }
+        let Full(back) = writer.keep(numbered(MOST + 1)).unwrap_err();
+        assert_eq!(writer.flush(Duration::from_millis(1)), Err(MOST + 1));
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| writer.keep_in_time(*back));
+            drop(held);
+            waits.join().unwrap();
+        });
+        writer.flush(LONG).unwrap();
+        assert_eq!(kept(&dir).len(), MOST + 2);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_holds_nobody_up() {
+        let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(dir.path().join("agent-state")).unwrap();
+        let link = dir.path().join("agent-state/.calls");
+        std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+        let writer = Writer::new(log(&dir, FULL));
+        writer.keep(numbered(0)).unwrap();
+        writer.flush(LONG).unwrap();
+        fs::remove_file(link).unwrap();
+        writer.keep(numbered(1)).unwrap();
+        drop(writer);
+        assert_eq!(kept(&dir), [1]);
+    }
+}
