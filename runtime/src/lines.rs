@@ -115,6 +115,7 @@ mod tests {
         };
         for piece in pieces {
             lines.push(piece, &mut each);
+            assert!(lines.kept.len() <= lines.limit);
         }
         lines.finish(&mut each);
         seen

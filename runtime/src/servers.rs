@@ -3,6 +3,7 @@
 //! Answers for which servers are asked, for how long, and for what an agent is told when one does not answer. Leaves out the
 //! connections (`upstream`).
 
+use std::future::Future;
 use std::sync::Arc;
 
 use devloop_contract::{Because, ExpectedFailure, Refusal, ToolError};
@@ -77,18 +78,38 @@ impl<'c> Servers<'c> {
         }
     }
 
-    /// The connections and the names to ask: the one that was named, or all.
+    /// Asks the server that was named, or all, one after the other. Servers that just do not have what they are asked for
+    /// are left out.
     ///
     /// # Errors
-    /// There is no such server.
-    pub(crate) fn asked<F: ServerFailure>(
+    /// There is no server of that name, or it gave no answer.
+    pub(crate) async fn ask<F, T, A>(
         &self,
         server: Option<&str>,
-    ) -> Result<Option<(&'c Upstreams, Vec<String>)>, Refusal<F>> {
-        match server {
-            Some(server) => Ok(Some((self.one(server)?, vec![server.to_owned()]))),
-            None => Ok(self.all.map(|upstreams| (&**upstreams, self.names()))),
+        ask: impl Fn(&'c Upstreams, String) -> A,
+    ) -> Result<Answers<T>, Refusal<F>>
+    where
+        F: ServerFailure,
+        A: Future<Output = Result<T, CallError>>,
+    {
+        let mut answers = Answers {
+            found: Vec::new(),
+            silent: Vec::new(),
+        };
+        let (upstreams, names) = match (server, self.all) {
+            (Some(server), _) => (self.one(server)?, vec![server.to_owned()]),
+            (None, Some(upstreams)) => (&**upstreams, self.names()),
+            (None, None) => return Ok(answers),
+        };
+        for name in names {
+            match ask(upstreams, name.clone()).await {
+                Ok(found) => answers.found.push(found),
+                Err(error) if has_none(&error) => {}
+                Err(error) if server.is_some() => return Err(refusal(&error)),
+                Err(error) => answers.silent.push((name, error.to_string())),
+            }
         }
+        Ok(answers)
     }
 
     /// How a request of this call is made: a little shorter than the call itself, whose time-out says less.
@@ -110,6 +131,22 @@ impl<'c> Servers<'c> {
     }
 }
 
+/// What several servers said.
+pub(crate) struct Answers<T> {
+    /// One for each server that gave one.
+    pub(crate) found: Vec<T>,
+    /// Those that gave none, and why.
+    silent: Vec<(String, String)>,
+}
+
+impl<T> Answers<T> {
+    /// The servers that gave no answer, and why, as a tool lists them; nothing when there are none.
+    pub(crate) fn failed<I>(&self, item: impl Fn(String, String) -> I) -> Option<Vec<I>> {
+        let silent = self.silent.iter().cloned();
+        (!self.silent.is_empty()).then(|| silent.map(|(server, reason)| item(server, reason)).collect())
+    }
+}
+
 /// What the agent is told when a server gave no answer.
 pub(crate) fn refusal<F: ServerFailure>(error: &CallError) -> Refusal<F> {
     match error {
@@ -127,7 +164,7 @@ pub(crate) fn task_refusal<F: ServerFailure>(error: &CallError, unknown: F) -> R
 }
 
 /// Whether a server just does not have what it was asked for.
-pub(crate) fn has_none(error: &CallError) -> bool {
+fn has_none(error: &CallError) -> bool {
     is_refused(error, METHOD_NOT_FOUND)
 }
 

@@ -7,8 +7,8 @@
 mod mcp_client;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use devloop_contract::tool::{Exposure, Kind, Parallelism};
@@ -21,13 +21,18 @@ use devloop_runtime::session::{Runner, RunnerCall, RunnerError, Session, empty_c
 use devloop_runtime::testing::TestProject;
 use mcp_client::{Wire, call, cancelled, error_of, initialize, text_of};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-/// A session of the PM with tools of a host: `note`, which a person must allow, and `later`, which is deferred.
+/// A session of the PM with tools of a host: `note`, which a person must allow, `later`, which is deferred, and `slow`, which
+/// runs alone and as long as it is held.
 struct Rig {
     session: Session,
     notes: Arc<AtomicUsize>,
+    /// The texts of the slow calls that have begun.
+    slow: Arc<Mutex<Vec<u64>>>,
+    held: Arc<Semaphore>,
     _project: TestProject,
 }
 
@@ -67,14 +72,32 @@ impl Rig {
             .alias("afterwards")
             .exposure(Exposure::Deferred);
         tools.register(later.build().unwrap(), nothing()).unwrap();
+        let (slow, held) = (Arc::<Mutex<Vec<u64>>>::default(), Arc::new(Semaphore::new(0)));
+        let (begun, free) = (Arc::clone(&slow), Arc::clone(&held));
+        let runner = Runner::of(move |call: RunnerCall| {
+            let (begun, free) = (Arc::clone(&begun), Arc::clone(&free));
+            async move {
+                begun.lock().unwrap().push(call.input["n"].as_u64().unwrap());
+                let _permit = free.acquire().await.unwrap();
+                Ok(json!({}))
+            }
+        });
+        let tool = ToolBuilder::new("slow")
+            .summary("Takes its time.")
+            .parallelism(Parallelism::Exclusive)
+            .input_schema(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }));
+        tools.register(tool.build().unwrap(), runner).unwrap();
         let session = Session::builder(Arc::clone(project.project()), agent, identity)
             .tools(&tools)
             .rule(List::Allow, Rule::parse("tool_search").unwrap(), "test")
+            .rule(List::Allow, Rule::parse("slow").unwrap(), "test")
             .build()
             .unwrap();
         Self {
             session,
             notes,
+            slow,
+            held,
             _project: project,
         }
     }
@@ -631,29 +654,83 @@ async fn a_call_that_is_cancelled_while_somebody_is_asked_takes_its_question_bac
     assert_eq!(rig.noted(), 1);
 }
 
+/// The reason of a call that was told that too many wait.
+#[track_caller]
+fn too_many(frame: &Value) -> String {
+    assert_eq!(frame["result"]["isError"], true, "{frame}");
+    let body: Value = serde_json::from_str(text_of(frame)).unwrap();
+    assert_eq!(body["code"], "tool_busy", "{frame}");
+    body["reason"].as_str().unwrap().to_owned()
+}
+
 #[tokio::test]
-async fn answers_pass_calls_that_wait_for_room() {
+async fn what_is_no_call_never_waits_for_calls_and_the_call_that_comes_when_64_wait_is_told_at_once() {
     let rig = Rig::new();
     let mut wire = rig.asking().await;
-    // More than may be in flight: what comes behind them waits, the answers to their questions do not.
-    let count = 200;
-    let mut frames = String::new();
-    for id in 0..count {
-        frames.push_str(&call(id, "note", json!({ "text": format!("n{id}") })).to_string());
-        frames.push('\n');
+    let slow = |id: u64| call(id, "slow", json!({ "n": id }));
+    // One runs, 64 wait.
+    for id in 0..=64 {
+        wire.send(&slow(id)).await;
     }
-    wire.send_bytes(frames.as_bytes()).await;
+    wire.nothing_but_a_ping().await;
+    assert!(has(&listed(&mut wire).await, "slow"));
+    for id in 65..70 {
+        wire.send(&slow(id)).await;
+        let answer = wire.next().await;
+        assert_eq!(answer["id"], id);
+        let reason = too_many(&answer);
+        assert_eq!(reason, "64 calls of this session wait already; nothing was done");
+        wire.nothing_but_a_ping().await;
+    }
+    // One that is cancelled while it waits makes room, and never begins.
+    wire.send(&cancelled(30)).await;
+    wire.send(&slow(70)).await;
+    wire.nothing_but_a_ping().await;
+    wire.send(&slow(71)).await;
+    too_many(&wire.next().await);
+    assert_eq!(*rig.slow.lock().unwrap(), [0]);
+    rig.held.add_permits(1);
     let mut answered = Vec::new();
-    while answered.len() < usize::try_from(count).unwrap() {
+    while answered.len() < 65 {
         let frame = wire.next().await;
-        if frame["method"] == "elicitation/create" {
-            wire.send(&says(&frame, accept("allow once"))).await;
-        } else {
-            assert_eq!(frame["result"]["isError"], false, "{frame}");
-            answered.push(frame["id"].as_u64().unwrap());
-        }
+        assert_eq!(frame["result"]["isError"], false, "{frame}");
+        answered.push(frame["id"].as_u64().unwrap());
     }
+    // They ran in order; their answers come when their records are kept.
     answered.sort_unstable();
-    assert!(answered.into_iter().eq(0..count));
-    assert_eq!(rig.noted(), 200);
+    let expected: Vec<u64> = (0..=64).filter(|id| *id != 30).chain([70]).collect();
+    assert_eq!(answered, expected);
+    assert_eq!(*rig.slow.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_call_that_a_person_is_asked_about_counts_among_those_that_wait_and_the_answer_passes_them() {
+    let rig = Rig::new();
+    let mut wire = rig.asking().await;
+    let note = |id: u64| call(id, "note", json!({ "text": format!("n{id}") }));
+    let mut questions = Vec::new();
+    for id in 0..64 {
+        wire.send(&note(id)).await;
+        questions.push(wire.next().await);
+    }
+    wire.send(&note(64)).await;
+    let answer = wire.next().await;
+    assert_eq!(answer["id"], 64);
+    too_many(&answer);
+    wire.nothing_but_a_ping().await;
+    // An answer makes room.
+    let last = questions.pop().unwrap();
+    wire.send(&says(&last, accept("allow once"))).await;
+    let answer = wire.next().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["isError"]),
+        (&json!(63), &json!(false))
+    );
+    wire.send(&note(65)).await;
+    questions.push(wire.next().await);
+    for question in &questions {
+        wire.send(&says(question, accept("allow once"))).await;
+        assert_eq!(wire.next().await["result"]["isError"], false);
+    }
+    assert_eq!(rig.noted(), 65);
 }

@@ -843,7 +843,7 @@ async fn a_client_that_is_gone_ends_the_server() {
 }
 
 #[tokio::test]
-async fn more_calls_than_may_be_in_flight_are_all_answered() {
+async fn calls_that_do_not_wait_are_all_carried_out_however_many_come_at_once() {
     let mut client = Client::open().await;
     let count = 3_000;
     let mut writer = client.writer.take().expect("open");
@@ -856,7 +856,101 @@ async fn more_calls_than_may_be_in_flight_are_all_answered() {
     });
     let mut ids = Vec::new();
     for _ in 0..count {
-        ids.push(client.next().await["id"].as_u64().expect("an id"));
+        let answer = client.next().await;
+        assert_eq!(answer["result"]["structuredContent"]["ok"], true, "{answer}");
+        ids.push(answer["id"].as_u64().expect("an id"));
+    }
+    ids.sort_unstable();
+    assert!(ids.iter().copied().eq(0..count));
+    drop(sending.await.expect("no panic"));
+}
+
+/// A service may let any number of calls wait; a connection does not.
+#[tokio::test]
+async fn a_connection_lets_only_so_many_calls_wait_and_holds_nothing_else_up() {
+    let most = ServeOptions::default().waiting;
+    let mut client = Client::open().await;
+    let count = u64::try_from(most).expect("a number");
+    for id in 0..count {
+        client.call(id, "sleep", json!({})).await;
+    }
+    client.begun(most).await;
+    client.call(count, "echo", json!({})).await;
+    let answer = client.next().await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let body: Value = serde_json::from_str(text_of(&answer)).expect("JSON");
+    assert_eq!(
+        (&body["code"], &body["reason"]),
+        (
+            &json!("tool_busy"),
+            &json!(format!(
+                "{most} calls of this connection wait already; nothing was done"
+            ))
+        )
+    );
+    client.nothing_but_a_ping().await;
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"}))
+        .await;
+    assert!(client.next().await["result"]["tools"].is_array());
+    client.send(&cancelled(7)).await;
+    client.call(count, "echo", json!({})).await;
+    assert_eq!(client.next().await["result"]["structuredContent"]["ok"], true);
+    assert_eq!(client.fake.cancelled.load(Ordering::SeqCst), 1);
+}
+
+/// What waits without an answer is bounded for requests that are no calls, too.
+#[tokio::test]
+async fn a_connection_lets_only_so_many_listeners_wait() {
+    let options = ServeOptions {
+        waiting: 2,
+        ..ServeOptions::default()
+    };
+    let mut client = Client::start(options);
+    let listen = |id: u64| modern(id, "subscriptions/listen", json!({"notifications": {}}));
+    for id in 0..2 {
+        client.send(&listen(id)).await;
+        let told = client.next().await;
+        assert_eq!(told["method"], "notifications/subscriptions/acknowledged", "{told}");
+    }
+    client.send(&listen(2)).await;
+    let answer = client.next().await;
+    assert_eq!((&answer["id"], error_of(&answer).0), (&json!(2), -32000));
+    client
+        .send(&modern(3, "tools/call", json!({"name": "echo", "arguments": {}})))
+        .await;
+    assert_eq!(client.next().await["result"]["structuredContent"]["ok"], true);
+}
+
+/// Nothing is taken in while answers are not read; nothing is lost by that.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_held_up_and_then_gets_everything() {
+    let mut client = Client::open().await;
+    let count = 5_000;
+    let mut writer = client.writer.take().expect("open");
+    let sending = tokio::spawn(async move {
+        for id in 0..count {
+            let frame = format!("{}\n", call(id, "big", json!({"size": 5 * 1024})));
+            writer.write_all(frame.as_bytes()).await.expect("the server reads");
+        }
+        writer
+    });
+    let begun = || client.fake.begun.load(Ordering::SeqCst);
+    let mut last = usize::MAX;
+    while last != begun() {
+        last = begun();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // Each answer has the text twice, and 32 MiB may wait to be read.
+    assert!((1..3_600).contains(&last), "{last} calls were carried out and not read");
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        let line = timeout(GUARD, client.lines.next_line()).await.expect("in time");
+        let line = line.expect("readable").expect("a line");
+        assert!(line.contains(r#""isError":false"#), "{line:.200}");
+        let (_, id) = line.split_once(r#""id":"#).expect("an id");
+        let end = id.find([',', '}']).expect("an end");
+        ids.push(id[..end].parse::<u64>().expect("a number"));
     }
     ids.sort_unstable();
     assert!(ids.iter().copied().eq(0..count));

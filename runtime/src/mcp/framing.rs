@@ -1,8 +1,8 @@
 //! Bytes to frames: newline-delimited JSON-RPC, with an answer for every frame that has an id.
 //!
-//! Answers for cutting lines in bounded memory and for judging each line: a message for the protocol library, or a
-//! refusal with the id it must be sent to. It does no input or output. Leaves out what depends on other frames (an id
-//! that is already in flight, the opening of a session): that is `transport`.
+//! Answers for judging each line: a message for the protocol library, or a refusal with the id it must be sent to. It does
+//! no input or output. Leaves out how lines are cut (`lines`) and what depends on other frames (an id that is already in
+//! flight, the opening of a session): that is `transport`.
 
 use std::fmt;
 
@@ -14,12 +14,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::json::{self, Duplicate, IdScanner};
+use crate::lines::{Line, Lines};
 
 /// The longest line that is read, in bytes, without its newline.
 pub(super) const LINE_LIMIT: usize = 16 * 1024 * 1024;
-
-/// After a long line, its buffer is given back above this capacity.
-const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// What one line turned out to be.
 #[derive(Debug)]
@@ -79,71 +77,39 @@ impl Serialize for Refused {
 /// Cuts bytes into lines and judges them.
 #[derive(Debug)]
 pub(super) struct Framer {
-    line: Vec<u8>,
+    lines: Lines,
     limit: usize,
-    /// Set while a line that is too long is being skipped.
-    skipping: Option<IdScanner>,
 }
 
 impl Framer {
     /// A framer for lines of at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            line: Vec::new(),
+            lines: Lines::new(limit),
             limit,
-            skipping: None,
         }
     }
 
     /// Takes the next bytes, however they were cut, and appends the frames that they complete.
-    pub(super) fn push(&mut self, mut bytes: &[u8], frames: &mut Vec<Frame>) {
-        while let Some(newline) = bytes.iter().position(|byte| *byte == b'\n') {
-            let (line, rest) = (&bytes[..newline], &bytes[newline + 1..]);
-            bytes = rest;
-            if self.line.is_empty() && self.skipping.is_none() && line.len() <= self.limit {
-                // The usual case: the line lies whole in the caller's buffer.
-                judge(line, frames);
-            } else {
-                self.keep(line);
-                self.end(frames);
-            }
-        }
-        self.keep(bytes);
+    pub(super) fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) {
+        self.lines.push(bytes, |line| judge_line(line, self.limit, frames));
     }
 
     /// The stream has ended. A last line without a newline counts as a line: whoever pipes one frame in expects it
     /// to be answered.
     pub(super) fn end(&mut self, frames: &mut Vec<Frame>) {
-        if let Some(scanner) = self.skipping.take() {
-            frames.push(Frame::Refused(Refused::new(
-                scanner.finish(),
-                ErrorCode::PARSE_ERROR,
-                format!(
-                    "the frame is longer than {} bytes; put large data into a file and pass its path",
-                    self.limit
-                ),
-            )));
-        } else {
-            judge(&self.line, frames);
-        }
-        self.line.clear();
-        if self.line.capacity() > KEPT_CAPACITY {
-            self.line = Vec::new();
-        }
+        self.lines.finish(|line| judge_line(line, self.limit, frames));
     }
+}
 
-    fn keep(&mut self, bytes: &[u8]) {
-        if let Some(scanner) = &mut self.skipping {
-            scanner.feed(bytes);
-        } else if self.line.len() + bytes.len() > self.limit {
-            let mut scanner = IdScanner::default();
-            scanner.feed(&self.line);
-            scanner.feed(bytes);
-            self.line = Vec::new();
-            self.skipping = Some(scanner);
-        } else {
-            self.line.extend_from_slice(bytes);
-        }
+fn judge_line(line: Line<'_>, limit: usize, frames: &mut Vec<Frame>) {
+    match line {
+        Line::Whole(line) => judge(line, frames),
+        Line::TooLong { id, .. } => frames.push(Frame::Refused(Refused::new(
+            id,
+            ErrorCode::PARSE_ERROR,
+            format!("the frame is longer than {limit} bytes; put large data into a file and pass its path"),
+        ))),
     }
 }
 
@@ -518,7 +484,6 @@ mod tests {
         let mut seen = Vec::new();
         for chunk in chunks {
             framer.push(chunk, &mut seen);
-            assert!(framer.line.len() <= limit);
         }
         framer.end(&mut seen);
         seen

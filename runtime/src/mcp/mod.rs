@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 use crate::call::ToolService;
 use framing::Frame;
-use server::Server;
+use server::{Gated, Server};
 use transport::{Connection, FrameTransport, Grace};
 
 /// After a signal there is no time to wait for a client that does not read.
@@ -36,6 +36,9 @@ pub struct ServeOptions {
     pub server_name: String,
     /// Tools on one page of `tools/list`; 0 lists all at once.
     pub page_size: usize,
+    /// As many calls wait at once, and as many other requests; more are refused. More than the service itself lets wait,
+    /// so that it is the service that refuses: it knows why, and keeps a record.
+    pub waiting: usize,
     /// After the end of the input, calls go on as long as one of them is answered within this time; then they are
     /// cancelled.
     pub finish_grace: Duration,
@@ -52,6 +55,7 @@ impl Default for ServeOptions {
         Self {
             server_name: "devloop".to_owned(),
             page_size: 0,
+            waiting: 256,
             finish_grace: Duration::from_millis(100),
             stop_grace: Duration::from_millis(350),
             flush_grace: Duration::from_secs(1),
@@ -88,7 +92,7 @@ impl ExitReason {
 /// The caller should end the process with [`std::process::exit`] and the reason's exit code: a call that ignored its
 /// cancellation may still hold a thread of the runtime. Answers come fastest from a current-thread runtime.
 pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitReason {
-    let connection = Connection::new();
+    let connection = Connection::new(options.waiting);
     let signals = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -132,7 +136,7 @@ where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let connection = Connection::new();
+    let connection = Connection::new(options.waiting);
     let input = io::read_in_task(Arc::clone(&connection), reader);
     io::write_in_task(Arc::clone(&connection), writer);
     serve_frames(service, &options, connection, input).await
@@ -159,7 +163,7 @@ async fn serve_frames<S: ToolService>(
     };
     let transport = FrameTransport::new(Arc::clone(&connection), input, grace);
     let running = async {
-        match server.serve(transport).await {
+        match Gated(server).serve(transport).await {
             Ok(running) => match running.waiting().await {
                 Ok(QuitReason::Closed | QuitReason::Cancelled) => ExitReason::InputEnded,
                 Ok(reason) => ExitReason::Failed(format!("the connection broke: {reason:?}")),
@@ -191,7 +195,7 @@ async fn serve_frames<S: ToolService>(
 
 /// Gives cancelled calls the time to stop.
 async fn settle(connection: &Connection, grace: Duration) {
-    if timeout(grace, connection.in_flight.settled_to(0)).await.is_err() {
+    if timeout(grace, connection.in_flight.settled()).await.is_err() {
         tracing::warn!("calls did not stop in time and are abandoned");
     }
 }

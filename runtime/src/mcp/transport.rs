@@ -3,6 +3,11 @@
 //! Answers for the rules that span frames: one request per id in flight, nothing but an opener before a session is
 //! open, a brief finish after the input ended. Answers also for the outbox: answers are queued, and whoever writes
 //! takes all that is queued at once. Leaves out where bytes come from and go to: that is `io`.
+//!
+//! A frame never waits for a request that waits: a ping, a list, a cancellation or the answer of a person is taken in
+//! however many calls are in flight. What bounds the memory is that only so many requests may wait
+//! ([`Work::may_begin`]), that only so many are on the move, and that nothing is taken in while the client leaves answers
+//! unread. The protocol library bounds nothing of that: it makes a task of every request that it is given.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
@@ -11,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use devloop_core::execution::gate;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, GetExtensions, GetMeta, ProtocolVersion,
@@ -29,16 +33,10 @@ use super::framing::{Frame, Refused, WireError};
 /// that does not read cannot fill the memory.
 const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
-/// One more request than that may be in flight; further frames wait in the pipe, a cancellation among them too, as long as
-/// the client is asked nothing: an answer of its passes what waits. As many
-/// may wait for their turn in a session: a client that sends thousands of calls at once is held up, and not told that the
-/// session is busy. Fewer live calls also mean less memory and a warmer cache: with no limit, 5,000 calls at once are
-/// served a third slower.
-const IN_FLIGHT_LIMIT: usize = gate::PENDING - 1;
-
-/// As many frames may wait before an answer of the client is looked for no further. Whoever has more calls under way while
-/// it is asked is held up until one of them ends.
-const READ_AHEAD: usize = 4_096;
+/// As many requests may be on the move: taken in and not begun, or done with their answer on the way to the outbox. Both
+/// take a moment and depend on nobody, so no frame behind them waits for long; and a client that sends thousands at once
+/// makes no thousands of tasks, which would cost memory and a warm cache.
+const MOVING_LIMIT: usize = 64;
 
 /// A buffer above this capacity is given back after use.
 const KEPT_CAPACITY: usize = 1024 * 1024;
@@ -198,23 +196,94 @@ impl Queue {
 
 /// How far a request in flight is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flight {
-    /// Work on it goes on.
-    Working,
+enum Stage {
+    /// It was taken in, and work on it has not begun.
+    Taken,
+    /// Work on it goes on, and waits for something.
+    Waiting(Class),
     /// Work on it is done, and its answer is on the way.
     Answering,
-    /// It was cancelled: nobody will answer it, but it has not stopped yet.
-    Cancelled,
+}
+
+/// What the requests are counted by that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Calls of tools.
+    Call,
+    /// All others.
+    Other,
+}
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    stage: Stage,
+    /// Nobody will answer it, but it has not stopped yet.
+    cancelled: bool,
+}
+
+/// Why a request cannot have its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IdTaken {
+    /// By a request that will be answered.
+    InFlight,
+    /// By one that was cancelled and has not stopped.
+    Stopping,
 }
 
 /// The requests in flight.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct InFlight {
-    requests: Mutex<HashMap<RequestId, Flight>>,
+    requests: Mutex<Requests>,
+    /// As many of each class may wait.
+    limit: usize,
     /// Counts the answers, so that waiting can tell progress from silence.
     answered: AtomicU64,
-    /// A request was answered or has stopped.
+    /// A request begins to wait, was answered or has stopped.
     settled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Requests {
+    flights: HashMap<RequestId, Flight>,
+    /// How many are taken in or being answered.
+    moving: usize,
+    /// How many calls wait.
+    calls: usize,
+    /// How many others wait.
+    others: usize,
+}
+
+impl Requests {
+    /// Where requests at this stage are counted.
+    fn count(&mut self, stage: Stage) -> &mut usize {
+        match stage {
+            Stage::Taken | Stage::Answering => &mut self.moving,
+            Stage::Waiting(class) => self.waiting(class),
+        }
+    }
+
+    fn waiting(&mut self, class: Class) -> &mut usize {
+        match class {
+            Class::Call => &mut self.calls,
+            Class::Other => &mut self.others,
+        }
+    }
+
+    fn advance(&mut self, id: &RequestId, to: Stage) {
+        let Some(flight) = self.flights.get_mut(id) else {
+            return;
+        };
+        let from = std::mem::replace(&mut flight.stage, to);
+        *self.count(from) -= 1;
+        *self.count(to) += 1;
+    }
+
+    fn remove(&mut self, id: &RequestId) {
+        if let Some(flight) = self.flights.remove(id) {
+            *self.count(flight.stage) -= 1;
+        }
+    }
 }
 
 /// Lives as long as the work on one request does. A cancelled request keeps its id until then: were the id free
@@ -225,28 +294,63 @@ pub(super) struct Work {
     in_flight: Arc<InFlight>,
 }
 
+impl Work {
+    /// Whether one more request of this class may wait; else how many do.
+    pub(super) fn may_begin(&self, class: Class) -> Result<(), usize> {
+        let waiting = *lock(&self.in_flight.requests).waiting(class);
+        if waiting < self.in_flight.limit {
+            Ok(())
+        } else {
+            Err(waiting)
+        }
+    }
+
+    /// The work does not end at once: what comes behind need not wait for it.
+    pub(super) fn waits(&self, class: Class) {
+        lock(&self.in_flight.requests).advance(&self.id, Stage::Waiting(class));
+        self.in_flight.settled.notify_waiters();
+    }
+}
+
 impl Drop for Work {
     fn drop(&mut self) {
         let mut requests = lock(&self.in_flight.requests);
-        match requests.get_mut(&self.id) {
-            Some(flight @ Flight::Working) => *flight = Flight::Answering,
-            Some(Flight::Cancelled) => {
+        match requests.flights.get(&self.id) {
+            Some(Flight { cancelled: true, .. }) => {
                 requests.remove(&self.id);
                 drop(requests);
                 self.in_flight.settled.notify_waiters();
             }
-            Some(Flight::Answering) | None => {}
+            Some(Flight { cancelled: false, .. }) => requests.advance(&self.id, Stage::Answering),
+            None => {}
         }
     }
 }
 
 impl InFlight {
-    fn enter(self: &Arc<Self>, id: &RequestId) -> Result<Arc<Work>, Flight> {
-        let mut requests = lock(&self.requests);
-        if let Some(flight) = requests.get(id) {
-            return Err(*flight);
+    /// Nothing is in flight, and as many requests of each class may wait.
+    fn new(limit: usize) -> Self {
+        Self {
+            requests: Mutex::default(),
+            limit,
+            answered: AtomicU64::new(0),
+            settled: Notify::new(),
         }
-        requests.insert(id.clone(), Flight::Working);
+    }
+
+    fn enter(self: &Arc<Self>, id: &RequestId) -> Result<Arc<Work>, IdTaken> {
+        let mut requests = lock(&self.requests);
+        if let Some(flight) = requests.flights.get(id) {
+            return Err(if flight.cancelled {
+                IdTaken::Stopping
+            } else {
+                IdTaken::InFlight
+            });
+        }
+        let stage = Stage::Taken;
+        let cancelled = false;
+        requests.flights.insert(id.clone(), Flight { stage, cancelled });
+        *requests.count(stage) += 1;
         Ok(Arc::new(Work {
             id: id.clone(),
             in_flight: Arc::clone(self),
@@ -262,32 +366,37 @@ impl InFlight {
     /// The library drops the answer of a cancelled request, even one that is on the way.
     fn cancelled(&self, id: &RequestId) {
         let mut requests = lock(&self.requests);
-        match requests.get_mut(id) {
-            Some(flight @ Flight::Working) => *flight = Flight::Cancelled,
-            Some(Flight::Answering) => {
+        match requests.flights.get_mut(id) {
+            Some(flight) if flight.stage == Stage::Answering => {
                 requests.remove(id);
                 drop(requests);
                 self.settled.notify_waiters();
             }
-            Some(Flight::Cancelled) | None => {}
+            Some(flight) => flight.cancelled = true,
+            None => {}
         }
     }
 
     fn len(&self) -> usize {
-        lock(&self.requests).len()
+        lock(&self.requests).flights.len()
     }
 
-    fn has(&self, id: &RequestId) -> bool {
-        lock(&self.requests).contains_key(id)
+    /// Waits until no request is in flight.
+    pub(super) async fn settled(&self) {
+        self.until(|requests| requests.flights.is_empty()).await;
     }
 
-    /// Waits until no more than `limit` requests are in flight.
-    pub(super) async fn settled_to(&self, limit: usize) {
+    /// Waits until one more request may be taken in.
+    async fn room_to_move(&self) {
+        self.until(|requests| requests.moving < MOVING_LIMIT).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&Requests) -> bool) {
         loop {
             let settled = self.settled.notified();
             tokio::pin!(settled);
             settled.as_mut().enable();
-            if self.len() <= limit {
+            if holds(&lock(&self.requests)) {
                 return;
             }
             settled.await;
@@ -320,11 +429,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection on which nothing has happened yet.
-    pub(super) fn new() -> Arc<Self> {
+    /// A connection on which nothing has happened yet, and on which as many calls may wait, and as many other requests.
+    pub(super) fn new(waiting: usize) -> Arc<Self> {
         Arc::new(Self {
             outbox: Outbox::default(),
-            in_flight: Arc::default(),
+            in_flight: Arc::new(InFlight::new(waiting)),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
             fault: Mutex::default(),
@@ -475,43 +584,14 @@ impl FrameTransport {
                 request.extensions_mut().insert(work);
                 Ok(())
             }
-            Err(Flight::Working | Flight::Answering) => refuse(
+            Err(IdTaken::InFlight) => refuse(
                 ErrorCode::INVALID_REQUEST,
                 format!("id {id} is already in flight: give every request an id of its own"),
             ),
-            Err(Flight::Cancelled) => refuse(
+            Err(IdTaken::Stopping) => refuse(
                 ErrorCode::INVALID_REQUEST,
                 format!("id {id} was cancelled and is still stopping: give every request an id of its own"),
             ),
-        }
-    }
-
-    /// Takes what may pass the requests that wait for room: the answer that a call in flight waits for, and its
-    /// cancellation.
-    fn overtaking(&mut self) -> Option<ClientJsonRpcMessage> {
-        while let Some(position) = self.pending.iter().position(|frame| self.may_overtake(frame)) {
-            let frame = self.pending.remove(position)?;
-            if let Some(message) = self.admit(frame) {
-                return Some(message);
-            }
-        }
-        None
-    }
-
-    fn may_overtake(&self, frame: &Frame) -> bool {
-        let Frame::Message(message) = frame else {
-            return false;
-        };
-        match &**message {
-            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => true,
-            ClientJsonRpcMessage::Notification(notification) => match &notification.notification {
-                ClientNotification::CancelledNotification(cancelled) => {
-                    let id = cancelled.params.request_id.as_ref();
-                    id.is_some_and(|id| self.connection.in_flight.has(id))
-                }
-                _ => false,
-            },
-            ClientJsonRpcMessage::Request(_) => false,
         }
     }
 
@@ -546,7 +626,7 @@ impl FrameTransport {
             let deadline = wind_down.deadline;
             tokio::select! {
                 biased;
-                () = in_flight.settled_to(0) => return,
+                () = in_flight.settled() => return,
                 () = in_flight.settled.notified() => {}
                 () = sleep_until(deadline) => {
                     if stopping {
@@ -594,25 +674,11 @@ impl Transport<RoleServer> for FrameTransport {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            // What came is answered; and what a client would have answered to a question, it won't any more.
+            // What came before the end of the input is answered in any case.
             if !self.input_ended {
                 self.connection.outbox.drained_to(OUTBOX_LIMIT).await;
-                let in_flight = Arc::clone(&self.connection.in_flight);
-                if in_flight.len() > IN_FLIGHT_LIMIT {
-                    if let Some(message) = self.overtaking() {
-                        return Some(message);
-                    }
-                    let looks_ahead = !self.asked.is_empty() && self.pending.len() < READ_AHEAD;
-                    tokio::select! {
-                        () = in_flight.settled_to(IN_FLIGHT_LIMIT) => {}
-                        frames = self.input.recv(), if looks_ahead => match frames {
-                            Some(frames) => self.pending.extend(frames),
-                            None => self.input_ended = true,
-                        },
-                    }
-                    continue;
-                }
             }
+            self.connection.in_flight.room_to_move().await;
             while let Some(frame) = self.pending.pop_front() {
                 if let Some(message) = self.admit(frame) {
                     return Some(message);
@@ -638,22 +704,28 @@ impl Transport<RoleServer> for FrameTransport {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use rmcp::model::JsonRpcRequest;
+
+    use super::super::framing::Framer;
     use super::*;
 
     #[test]
     fn an_id_is_free_once_its_request_was_answered_or_was_cancelled_and_has_stopped() {
-        let in_flight: Arc<InFlight> = Arc::default();
+        let in_flight: Arc<InFlight> = Arc::new(InFlight::new(1));
         let id = RequestId::Number(1);
 
         let work = in_flight.enter(&id).expect("free");
-        assert_eq!(in_flight.enter(&id).err(), Some(Flight::Working));
+        assert_eq!(in_flight.enter(&id).err(), Some(IdTaken::InFlight));
         drop(work);
-        assert_eq!(in_flight.enter(&id).err(), Some(Flight::Answering));
+        assert_eq!(in_flight.enter(&id).err(), Some(IdTaken::InFlight));
         in_flight.answered(&id);
 
         let work = in_flight.enter(&id).expect("free after its answer");
         in_flight.cancelled(&id);
-        assert_eq!(in_flight.enter(&id).err(), Some(Flight::Cancelled));
+        assert_eq!(in_flight.enter(&id).err(), Some(IdTaken::Stopping));
         drop(work);
 
         // The cancellation comes when the answer is already on the way.
@@ -667,6 +739,81 @@ mod tests {
         drop(work);
         in_flight.cancelled(&id);
         assert_eq!(in_flight.len(), 0);
+    }
+
+    #[test]
+    fn requests_are_counted_by_how_far_they_are_and_never_twice() {
+        let in_flight: Arc<InFlight> = Arc::new(InFlight::new(1));
+        let counts = || {
+            let requests = lock(&in_flight.requests);
+            (requests.moving, requests.calls, requests.others)
+        };
+        let enter = |id| in_flight.enter(&RequestId::Number(id)).expect("free");
+        let (call, next, list) = (enter(1), enter(2), enter(3));
+        assert_eq!(counts(), (3, 0, 0));
+        assert_eq!(call.may_begin(Class::Call), Ok(()));
+        call.waits(Class::Call);
+        assert_eq!(next.may_begin(Class::Call), Err(1));
+        assert_eq!(list.may_begin(Class::Other), Ok(()), "lists do not wait for calls");
+        list.waits(Class::Other);
+        assert_eq!(counts(), (1, 1, 1));
+        // What was cancelled takes its place until it has stopped.
+        in_flight.cancelled(&RequestId::Number(1));
+        assert_eq!(next.may_begin(Class::Call), Err(1));
+        drop(call);
+        assert_eq!(next.may_begin(Class::Call), Ok(()));
+        drop((next, list));
+        assert_eq!(counts(), (2, 0, 0));
+        in_flight.answered(&RequestId::Number(2));
+        in_flight.answered(&RequestId::Number(2));
+        in_flight.cancelled(&RequestId::Number(3));
+        assert_eq!((counts(), in_flight.len()), ((0, 0, 0), 0));
+    }
+
+    #[test]
+    fn only_requests_that_are_on_the_move_hold_others_up() {
+        let connection = Connection::new(1_000);
+        let (sender, input) = mpsc::channel(1);
+        let grace = Grace {
+            finish: Duration::ZERO,
+            stop: Duration::ZERO,
+        };
+        let mut transport = FrameTransport::new(Arc::clone(&connection), input, grace);
+        let mut pings = Vec::new();
+        let mut framer = Framer::new(1_000);
+        for id in 0..1_000 {
+            let ping = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+            framer.push(ping.as_bytes(), &mut pings);
+            framer.push(b"\n", &mut pings);
+        }
+        sender.try_send(pings).expect("room");
+        let mut receive = || {
+            let mut waker = Context::from_waker(Waker::noop());
+            match pin!(transport.receive()).poll(&mut waker) {
+                Poll::Ready(Some(ClientJsonRpcMessage::Request(request))) => Some(request),
+                Poll::Ready(other) => panic!("{other:?}"),
+                Poll::Pending => None,
+            }
+        };
+        let work = |request: &JsonRpcRequest<ClientRequest>| {
+            let work = request.request.extensions().get::<Arc<Work>>();
+            Arc::clone(work.expect("every request has one"))
+        };
+        let mut taken: Vec<_> = std::iter::from_fn(&mut receive).collect();
+        assert_eq!(taken.len(), MOVING_LIMIT);
+        // However many wait, others are taken in.
+        for earliest in 0..500 {
+            work(&taken[earliest]).waits(Class::Call);
+            taken.push(receive().expect("room for one more"));
+            assert!(receive().is_none());
+        }
+        // The end of the work alone does not do: the answer is still to come.
+        let done = taken.pop().expect("one");
+        let id = done.id.clone();
+        drop(done);
+        assert!(receive().is_none());
+        connection.in_flight.answered(&id);
+        assert!(receive().is_some() && receive().is_none());
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use devloop_contract::{Handle, Outcome};
 use devloop_generated::tools::catalog::mcp_prompts_list::{Failure, Input, McpPromptsList, Output, OutputFailedItem};
 
 use crate::context::Context;
-use crate::servers::{Servers, has_none, listed, refusal, server_failure, text};
+use crate::servers::{Servers, listed, server_failure, text};
 
 server_failure!(mcp_prompts_list);
 
@@ -13,34 +13,26 @@ const MOST_PAGES: usize = 20;
 
 impl Handle<McpPromptsList> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
-        let (mut prompts, mut failed) = (Vec::new(), Vec::new());
         let servers = Servers::of(self);
-        let Some((upstreams, names)) = servers.asked(input.server.as_deref())? else {
-            return Ok(Output { prompts, failed: None });
-        };
-        for server in names {
-            let mut cursor = None;
-            for _ in 0..MOST_PAGES {
-                match upstreams.prompts_list(&server, cursor.take(), servers.options()).await {
-                    Ok(mut page) => {
-                        cursor = text(&page, "nextCursor");
-                        prompts.extend(listed(&mut page, "prompts", &server));
+        let answers = servers.ask(input.server.as_deref(), |upstreams, server| {
+            let options = servers.options();
+            async move {
+                let (mut prompts, mut cursor) = (Vec::new(), None);
+                for _ in 0..MOST_PAGES {
+                    let mut page = upstreams.prompts_list(&server, cursor, options.clone()).await?;
+                    cursor = text(&page, "nextCursor");
+                    prompts.extend(listed(&mut page, "prompts", &server));
+                    if cursor.is_none() {
+                        break;
                     }
-                    Err(error) if has_none(&error) => {}
-                    Err(error) if input.server.is_some() => return Err(refusal(&error)),
-                    Err(error) => failed.push(OutputFailedItem {
-                        reason: error.to_string(),
-                        server: server.clone(),
-                    }),
                 }
-                if cursor.is_none() {
-                    break;
-                }
+                Ok(prompts)
             }
-        }
+        });
+        let answers = answers.await?;
         Ok(Output {
-            prompts,
-            failed: (!failed.is_empty()).then_some(failed),
+            failed: answers.failed(|server, reason| OutputFailedItem { server, reason }),
+            prompts: answers.found.into_iter().flatten().collect(),
         })
     }
 }

@@ -6,7 +6,7 @@ use devloop_generated::tools::catalog::mcp_resources_list::{
 };
 
 use crate::context::Context;
-use crate::servers::{Servers, has_none, listed, refusal, server_failure, text};
+use crate::servers::{Servers, listed, server_failure, text};
 
 server_failure!(mcp_resources_list);
 
@@ -16,44 +16,34 @@ impl Handle<McpResourcesList> for Context {
             let problem = "a cursor belongs to one server: name it in `server`";
             return Err(ToolError::validation("cursor", problem).into());
         }
+        let servers = Servers::of(self);
+        let answers = servers.ask(input.server.as_deref(), |upstreams, server| {
+            let (cursor, options) = (input.cursor.clone(), servers.options());
+            async move {
+                let is_first = cursor.is_none();
+                let mut page = upstreams.resources_list(&server, cursor, options.clone()).await?;
+                let (next, resources) = (text(&page, "nextCursor"), listed(&mut page, "resources", &server));
+                let mut templates = Vec::new();
+                // A server may have resources and no templates.
+                if is_first && let Ok(mut page) = upstreams.resource_templates_list(&server, None, options).await {
+                    templates = listed(&mut page, "resourceTemplates", &server);
+                }
+                Ok((resources, templates, next))
+            }
+        });
+        let answers = answers.await?;
         let mut output = Output {
             resources: Vec::new(),
             templates: Vec::new(),
             next_cursor: None,
-            failed: None,
+            failed: answers.failed(|server, reason| OutputFailedItem { server, reason }),
         };
-        let servers = Servers::of(self);
-        let Some((upstreams, names)) = servers.asked(input.server.as_deref())? else {
-            return Ok(output);
-        };
-        let mut failed = Vec::new();
-        for server in names {
-            let page = upstreams.resources_list(&server, input.cursor.clone(), servers.options());
-            match page.await {
-                Ok(mut page) => {
-                    output.resources.extend(listed(&mut page, "resources", &server));
-                    if input.server.is_some() {
-                        output.next_cursor = text(&page, "nextCursor");
-                    }
-                }
-                Err(error) if has_none(&error) => continue,
-                Err(error) if input.server.is_some() => return Err(refusal(&error)),
-                Err(error) => {
-                    let reason = error.to_string();
-                    failed.push(OutputFailedItem { server, reason });
-                    continue;
-                }
-            }
-            if input.cursor.is_some() {
-                continue;
-            }
-            let templates = upstreams.resource_templates_list(&server, None, servers.options());
-            // A server may have resources and no templates.
-            if let Ok(mut page) = templates.await {
-                output.templates.extend(listed(&mut page, "resourceTemplates", &server));
-            }
+        for (resources, templates, next) in answers.found {
+            output.resources.extend(resources);
+            output.templates.extend(templates);
+            // One of many servers would not know it again.
+            output.next_cursor = next.filter(|_| input.server.is_some());
         }
-        output.failed = (!failed.is_empty()).then_some(failed);
         Ok(output)
     }
 }

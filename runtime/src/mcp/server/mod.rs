@@ -6,6 +6,7 @@
 
 mod answer;
 mod approval;
+mod gated;
 mod library;
 mod list;
 mod progress;
@@ -32,6 +33,7 @@ use uuid::Uuid;
 
 use self::answer::answer;
 use self::approval::{Client, Questions};
+pub(super) use self::gated::Gated;
 use self::list::{List, Lists};
 use self::progress::{Reporter, report};
 use crate::call::{CallOutcome, CallRequest, Listing, ToolService};

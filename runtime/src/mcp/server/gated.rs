@@ -1,0 +1,89 @@
+//! How many requests of a connection may wait.
+//!
+//! Answers for refusing the one that comes when as many wait as may, and for telling the transport of each that waits, so
+//! that no frame is held up by it. Leaves out how many calls a service itself lets wait, which should be fewer.
+
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
+use devloop_contract::FailureBody;
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, ProtocolVersion, ServerConfig, ServerResult,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{RoleServer, Service};
+
+use super::Server;
+use super::answer::answer;
+use crate::call::{CallOutcome, ToolService};
+use crate::mcp::transport::{Class, Work};
+
+/// A server of which only so many requests may wait.
+pub(in crate::mcp) struct Gated<S>(pub(in crate::mcp) Server<S>);
+
+impl<S: ToolService> Service<RoleServer> for Gated<S> {
+    async fn handle_request(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        // The transport gives every request one. It ends with this future, and so before the answer is sent.
+        let work = context.extensions.get::<Arc<Work>>().map(Arc::clone);
+        let class = match &request {
+            ClientRequest::CallToolRequest(_) => Class::Call,
+            _ => Class::Other,
+        };
+        if let Some(work) = &work {
+            match (&request, work.may_begin(class)) {
+                (ClientRequest::CallToolRequest(_), Err(waiting)) => return busy(waiting),
+                // These may wait: for servers that are still being asked what they have, and for changes.
+                (ClientRequest::ListToolsRequest(_) | ClientRequest::SubscriptionsListenRequest(_), Err(waiting)) => {
+                    let message =
+                        format!("{waiting} requests wait already: send this one again when they are answered");
+                    return Err(ErrorData::new(ErrorCode(-32000), message, None));
+                }
+                _ => {}
+            }
+        }
+        let mut handled = pin!(self.0.handle_request(request, context));
+        let mut told = false;
+        poll_fn(|waker| {
+            let poll = handled.as_mut().poll(waker);
+            if poll.is_pending()
+                && !told
+                && let Some(work) = &work
+            {
+                told = true;
+                work.waits(class);
+            }
+            poll
+        })
+        .await
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ClientNotification,
+        context: NotificationContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.0.handle_notification(notification, context).await
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        Service::get_info(&self.0)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Service::supported_protocol_versions(&self.0)
+    }
+}
+
+/// The same that a session says.
+fn busy(waiting: usize) -> Result<ServerResult, ErrorData> {
+    let reason = format!("{waiting} calls of this connection wait already; nothing was done");
+    let hint = "Call again when they have been answered.".to_owned();
+    let body = FailureBody::of_path("tool_busy", reason, hint);
+    answer(CallOutcome::Expected(body)).map(ServerResult::CallToolResult)
+}
