@@ -4,12 +4,15 @@
 //! when nobody waits for it any more, it is written, too. Leaves out the form of a record, its redaction and its writing (the
 //! core's `audit`).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use devloop_core::audit::{Caller, EndedCall, Entry, Excerpt, Full, OK, Outcome};
 use devloop_core::registry::Definition;
+use devloop_core::store::Clock;
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::Session;
@@ -125,10 +128,15 @@ impl Known {
             built: judged.and_then(|judged| judged.invocation.input().as_object().map(Excerpt::of)),
             decision: judged.and_then(|judged| Excerpt::of_object(&judged.decision)),
             outcome,
-            at: trail.session.inner.project.clock.now(),
+            at: now(&*trail.session.inner.project.clock),
             took: trail.began.elapsed(),
         }
     }
+}
+
+/// The time by a clock of the host's, which must not break the record off: it may be made while a panic unwinds.
+fn now(clock: &dyn Clock) -> Timestamp {
+    catch_unwind(AssertUnwindSafe(|| clock.now())).unwrap_or_else(|_| Timestamp::now())
 }
 
 /// The outcome as one code, and why.

@@ -170,6 +170,11 @@ impl SessionBuilder {
     }
 }
 
+/// A mode that is no looser than what an agent's template says.
+pub(super) fn bounded(agent: &Agent, mode: Mode) -> Mode {
+    Mode::parse(agent.policy.mode).map_or(mode, |least| mode.stricter(least))
+}
+
 /// What an agent's template says beside its grants: its rules and a mode that is only ever stricter go into the policy.
 fn template(agent: &'static Agent, policy: &mut Policy) -> Result<Vec<Arc<dyn Hook>>, SessionError> {
     let said = &agent.policy;
@@ -184,9 +189,7 @@ fn template(agent: &'static Agent, policy: &mut Policy) -> Result<Vec<Arc<dyn Ho
             policy.add(list, rule, Origin::new(Source::Template, agent.id));
         }
     }
-    if let Some(mode) = Mode::parse(said.mode) {
-        policy.set_mode(policy.mode().stricter(mode));
-    }
+    policy.set_mode(bounded(agent, policy.mode()));
     let hooks = said.hooks.iter().map(|hook| {
         let hook = CommandHook::of_template(hook).map_err(wrong)?;
         Ok(Arc::new(hook) as Arc<dyn Hook>)

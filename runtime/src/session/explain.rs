@@ -3,16 +3,20 @@
 //! Answers for the facts behind `devloop explain`: decision, files, turn. Leaves out what hooks would say, as a hook may do
 //! anything; they are named.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
 use devloop_core::permission::Decision;
 use devloop_core::registry::Invocation;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Session;
-use super::admission::Judged;
+use super::admission::{Judged, name_of};
 use super::sandbox::{bound, sandbox_for};
 use super::work::{Stop, build};
 use crate::call::CallOutcome;
+use crate::hooks::Hook;
 
 /// What would become of a call.
 #[derive(Clone, Debug, Serialize)]
@@ -113,8 +117,10 @@ impl Session {
         let decision = self.decide(&invocation);
         let judged = Judged::new(invocation, decision);
         let call = self.hook_call(&judged, "");
-        let heard = self.hooks().iter().filter(|hook| hook.hears(call));
-        let heard = heard.map(|hook| hook.name().into_owned()).collect();
+        // One that panics is asked when the call is made, and denies it.
+        let hears = |hook: &&Arc<dyn Hook>| catch_unwind(AssertUnwindSafe(|| hook.hears(call))).unwrap_or(true);
+        let heard = self.hooks().iter().filter(hears);
+        let heard = heard.map(|hook| name_of(&**hook).into_owned()).collect();
         let Judged {
             invocation, decision, ..
         } = judged;

@@ -47,16 +47,17 @@ use crate::upstream::Upstreams;
 
 pub use builder::{SessionBuilder, SessionError, empty_catalogue};
 pub use explain::{Explanation, Named, Touches, Turn};
-pub use runner::{Answer, Runner, RunnerCall, RunnerError, ToolRunner};
+pub use runner::{Answer, Overrun, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
 pub use upstream::AlreadyConnected;
 pub(crate) use upstream::LARGEST_ANSWER;
 
-use builder::instructions;
+use admission::name_of;
+use builder::{bounded, instructions};
 use lists::Lists;
-use outcome::{closed, no_turn, panicked, timed_out};
+use outcome::{closed, itself, no_turn, panicked, timed_out, unforeseen};
 use sandbox::sandbox_for;
-use work::{Begun, Body, Call, Carrying, Ran, Stop, Track, build, finished, typed};
+use work::{Begun, Body, Call, Carrying, Ran, Stop, Track, Within, build, typed};
 
 // One line: a handler without an implementation is an error here that names it.
 impl HandleAll for Context {}
@@ -131,9 +132,11 @@ impl Session {
         self.policy().mode()
     }
 
-    /// Changes the permission mode, for calls that are judged from now on. Faces hear that other tools are shown.
+    /// Changes the permission mode, for calls that are judged from now on. Faces hear that other tools are shown. It
+    /// becomes no looser than the agent's template lets it be; [`mode`](Self::mode) says what it is.
     pub fn set_mode(&self, mode: Mode) {
         let before = self.phase();
+        let mode = bounded(self.inner.agent, mode);
         self.inner
             .policy
             .write()
@@ -159,6 +162,11 @@ impl Session {
 
     fn hooks(&self) -> &[Arc<dyn Hook>] {
         &self.inner.hooks
+    }
+
+    /// Tells this session from others that are there.
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
     }
 
     /// The tool's sandbox for this session: made on its first call, then shared.
@@ -220,7 +228,9 @@ impl Session {
         };
         let session = self.clone();
         let rest = async move {
-            let outcome = session.ended(submitted).await;
+            // What panics here is a host's: names of hooks, ids of errors.
+            let ended = caught(session.ended(submitted)).await;
+            let outcome = ended.unwrap_or_else(|panic| unforeseen(&panic));
             trail.end(&outcome).await;
             let judged = track.as_ref().and_then(|track| track.judged.get());
             Carried {
@@ -258,7 +268,9 @@ impl Session {
         }
     }
 
-    fn begin(&self, request: CallRequest) -> Begun {
+    fn begin(&self, mut request: CallRequest) -> Begun {
+        // A time-out ends this call, and not others that its caller would end together with it.
+        request.cancel = request.cancel.child_token();
         if self.inner.closed.load(Ordering::Acquire) {
             return Begun::Over(CallOutcome::Expected(closed()));
         }
@@ -278,6 +290,12 @@ impl Session {
         };
         if let Some(left_out) = self.inner.lists.left_out(entry.definition()) {
             return Begun::Over(CallOutcome::Expected(left_out));
+        }
+        if let Some(outer) = Within::waits_for(self, entry.definition()) {
+            return Begun::Refused(
+                Arc::clone(entry),
+                ErasedRefusal::Expected(Box::new(itself(outer.definition(), entry.definition()))),
+            );
         }
         let cancel = request.cancel.clone();
         match self.prepare(entry, request) {
@@ -306,7 +324,7 @@ impl Session {
             }
             Ended::Panicked(panic) => Err(ErasedRefusal::Tool(panicked(tool, panic).into()).into()),
         };
-        Some(output.and_then(|answer| finished(entry, answer).map_err(Stop::from)))
+        Some(output)
     }
 
     /// Lets an internal error be known that comes when the caller has its answer, `tool_timeout`, already.
@@ -335,7 +353,7 @@ impl Session {
             // A panic of a host's hook must not cost the answer its being told.
             let said = caught(async { hook.after(call, &outcome).await }).await;
             if let After::Withhold(why) = said.unwrap_or_else(|panic| After::Withhold(panic.to_string())) {
-                let name = hook.name();
+                let name = name_of(&**hook);
                 let reason = format!("the call was made, and the hook `{name}` holds its answer back: {why}");
                 let hint = "What the call did stays done: don't repeat it.".to_owned();
                 outcome = CallOutcome::Expected(FailureBody::of_path("answer_withheld", reason, hint));
@@ -389,6 +407,7 @@ impl Session {
             approver,
             body,
             replay: facts.replay,
+            outer: Within::here(),
         };
         Ok((facts, call))
     }

@@ -146,6 +146,17 @@ pub(super) fn closed() -> FailureBody {
     FailureBody::of_path("session_closed", "this session was closed; nothing was done", hint)
 }
 
+/// A call that would never get its turn, as the one that waits for it has it.
+pub(super) fn itself(outer: &Definition, inner: &Definition) -> FailureBody {
+    let (outer, inner) = (&outer.name, &inner.name);
+    let reason = format!(
+        "`{inner}` was called while `{outer}` runs in the same session, and one of them runs alone: they would wait for \
+         each other; nothing was done"
+    );
+    let hint = "The host program calls it from another session, or declares both tools shared.".to_owned();
+    FailureBody::of_path("would_deadlock", reason, hint)
+}
+
 pub(super) fn panicked(tool: &Definition, error: Panic) -> InternalError {
     InternalError::new(format!("the call of {} broke off", tool.name), error)
 }

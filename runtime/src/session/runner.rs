@@ -46,7 +46,16 @@ impl Runner {
         F: Fn(RunnerCall) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, RunnerError>> + Send + 'static,
     {
-        Self::new(OfFn(function))
+        Self::new(OfFn(function, Overrun::GoesOn))
+    }
+
+    /// As [`of`](Self::of), for a function whose future may be [dropped](Overrun::IsDropped) when it does not end in time.
+    pub fn of_droppable<F, R>(function: F) -> Self
+    where
+        F: Fn(RunnerCall) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, RunnerError>> + Send + 'static,
+    {
+        Self::new(OfFn(function, Overrun::IsDropped))
     }
 }
 
@@ -61,12 +70,28 @@ impl fmt::Debug for Runner {
 
 /// Code that carries out calls.
 pub trait ToolRunner: Send + Sync + 'static {
-    /// Carries out one call, whose input was built and whose permission was given. It is not dropped half-way: look at
-    /// [`RunnerCall::cancel`]. A panic is caught and becomes an internal error.
+    /// Carries out one call, whose input was built and whose permission was given. It is not dropped half-way,
+    /// unless [`overrun`](Self::overrun) allows that: look at [`RunnerCall::cancel`]. A panic is caught and becomes an internal error.
     fn run(&self, call: RunnerCall) -> Boxed<'_, Result<Answer, RunnerError>>;
+
+    /// What becomes of a call that was told to stop, by its time-out or by its caller, and goes on for two seconds more.
+    fn overrun(&self) -> Overrun {
+        Overrun::GoesOn
+    }
 }
 
-struct OfFn<F>(F);
+/// What becomes of a call that does not end when it is told to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overrun {
+    /// It goes on, and keeps its turn and its place among all that run until it ends: what it writes is not left
+    /// half-way. Whoever waits for its turn is refused in time.
+    #[default]
+    GoesOn,
+    /// Its future is dropped. For what may be left anywhere, such as a request to a server.
+    IsDropped,
+}
+
+struct OfFn<F>(F, Overrun);
 
 impl<F, R> ToolRunner for OfFn<F>
 where
@@ -76,6 +101,10 @@ where
     fn run(&self, call: RunnerCall) -> Boxed<'_, Result<Answer, RunnerError>> {
         let answer = (self.0)(call);
         Box::pin(async move { answer.await.map(Answer::Json) })
+    }
+
+    fn overrun(&self) -> Overrun {
+        self.1
     }
 }
 

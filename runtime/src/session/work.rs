@@ -7,23 +7,28 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{self, Poll, ready};
+use std::task::{self, Poll};
+use std::time::Duration;
 
 use devloop_contract::failure::ErasedRefusal;
+use devloop_contract::tool::Parallelism;
 use devloop_contract::{InternalError, Tool, ToolError};
 use devloop_core::catalogue::Entry;
 use devloop_core::execution::retry::{Replay, Transient};
 use devloop_core::permission;
-use devloop_core::registry::{BuildError, Invocation};
+use devloop_core::registry::{BuildError, Definition, Invocation};
 use devloop_generated::{AnyInput, dispatch};
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 
 use super::admission::Judged;
-use super::{Answer, Carried, Runner, RunnerCall, Session, ToolRunner};
+use super::{Answer, Carried, Overrun, Runner, RunnerCall, RunnerError, Session, ToolRunner};
 use crate::call::{Approver, Ask, Boxed, CallOutcome};
 use crate::context::Context;
 use crate::execution::{Facts, Grip, LetGo, Pending, Try, Verdict, Work};
+
+/// So long a call that was told to stop may take before it is dropped, where that is allowed.
+const DROPPED_AFTER: Duration = Duration::from_secs(2);
 
 /// How the way of a call ended.
 pub(super) type Ran = Result<Answer, Stop>;
@@ -63,10 +68,13 @@ impl Future for Carrying {
     type Output = Carried;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Carried> {
-        let rest = self.rest.as_mut().expect("a future is not polled after its end");
-        let carried = ready!(rest.as_mut().poll(context));
-        self.rest = None;
-        Poll::Ready(carried)
+        let mut rest = self.rest.take().expect("a future is not polled after its end");
+        // Put back only then: what panicked is not polled again.
+        let polled = rest.as_mut().poll(context);
+        if polled.is_pending() {
+            self.rest = Some(rest);
+        }
+        polled
     }
 }
 
@@ -104,9 +112,21 @@ pub(super) struct Call {
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) body: Body,
     pub(super) replay: Replay,
+    /// The calls within which it was made.
+    pub(super) outer: Vec<Within>,
 }
 
 impl Call {
+    /// The calls that host code runs for which this one has to do with.
+    fn within(&self) -> Vec<Within> {
+        let mut all = self.outer.clone();
+        all.push(Within {
+            session: self.session.address(),
+            entry: Arc::clone(&self.entry),
+        });
+        all
+    }
+
     /// The input is another than the one that the call was made ready for.
     fn change(&mut self, invocation: &Invocation) -> Result<(), ErasedRefusal> {
         match &mut self.body {
@@ -138,11 +158,10 @@ impl Work for Call {
         let Some(invocation) = self.invocation.take() else {
             return Ok(());
         };
-        let judged = self
-            .session
-            .judge(&self.entry, invocation, &self.track.tool_use_id)
-            .await;
-        let mut result = self.session.consent(&judged, self.approver.as_ref()).await;
+        let judged = self.session.judge(&self.entry, invocation, &self.track.tool_use_id);
+        let judged = WITHIN.scope(self.within(), judged).await;
+        let consent = self.session.consent(&judged, self.approver.as_ref());
+        let mut result = WITHIN.scope(self.within(), consent).await;
         // While a person thought about it, the mode may have become a stricter one.
         if judged.decision.verdict == permission::Verdict::Ask && result.is_ok() {
             result = self.session.still_allowed(&judged);
@@ -158,35 +177,84 @@ impl Work for Call {
     }
 
     async fn run(&mut self, _attempt: Try) -> Self::Answer {
-        match &mut self.body {
+        let within = self.within();
+        let answer = match &mut self.body {
             Body::Handler { context, input } => {
                 let input = match self.replay {
                     Replay::Safe => input.clone(),
                     Replay::Never => input.take(),
                 };
                 match input {
-                    Some(input) => dispatch(context, input).await.map(Answer::Json).map_err(Stop::from),
-                    None => Err(ErasedRefusal::Tool(
-                        InternalError::bare("a call that may not be repeated was tried twice").into(),
-                    )
-                    .into()),
+                    Some(input) => Answer::Json(dispatch(context, input).await?),
+                    None => {
+                        let twice = InternalError::bare("a call that may not be repeated was tried twice");
+                        return Err(ErasedRefusal::Tool(twice.into()).into());
+                    }
                 }
             }
             Body::Service { runner, call } => {
-                let answer = runner.run(call.clone()).await;
-                answer.map_err(|error| ErasedRefusal::from(error).into())
+                let answer = WITHIN.scope(within, until_dropped(&**runner, call)).await;
+                answer.map_err(ErasedRefusal::from)?
             }
-        }
+        };
+        Ok(finished(&self.entry, answer)?)
     }
 
     fn judge(&self, answer: &Self::Answer) -> Verdict {
         match answer {
+            Ok(Answer::Passed(passed)) if passed.is_error => Verdict::Failure,
             Ok(_) => Verdict::Success,
             Err(Stop::Refused(ErasedRefusal::Tool(ToolError::Internal(error)))) => {
                 Transient::cause_of(error).map_or(Verdict::Failure, Verdict::Transient)
             }
             Err(_) => Verdict::Failure,
         }
+    }
+}
+
+/// Carries a call out. One that is told to stop and does not is dropped when its runner allows that: otherwise it would
+/// keep its place for ever.
+async fn until_dropped(runner: &dyn ToolRunner, call: &RunnerCall) -> Result<Answer, RunnerError> {
+    let answer = runner.run(call.clone());
+    match runner.overrun() {
+        Overrun::GoesOn => answer.await,
+        Overrun::IsDropped => tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = async {
+                call.cancel.cancelled().await;
+                tokio::time::sleep(DROPPED_AFTER).await;
+            } => Err(RunnerError::Cancelled),
+        },
+    }
+}
+
+tokio::task_local! {
+    /// The calls that the code which runs here belongs to, the innermost last.
+    static WITHIN: Vec<Within>;
+}
+
+/// A call that host code runs for: its tool's, its hooks', its approver's.
+#[derive(Clone)]
+pub(super) struct Within {
+    /// Never followed, and no other session's while this one is held.
+    session: usize,
+    entry: Arc<Entry<Runner>>,
+}
+
+impl Within {
+    /// The calls for which the code runs that makes a call.
+    pub(super) fn here() -> Vec<Self> {
+        WITHIN.try_with(Clone::clone).unwrap_or_default()
+    }
+
+    /// A call whose end a new one would wait for, while it waits for the new one.
+    pub(super) fn waits_for(session: &Session, tool: &Definition) -> Option<Arc<Entry<Runner>>> {
+        let alone = |tool: &Definition| tool.parallelism == Parallelism::Exclusive;
+        let blocks =
+            |outer: &&Self| outer.session == session.address() && (alone(outer.entry.definition()) || alone(tool));
+        let found = WITHIN.try_with(|all| all.iter().find(blocks).map(|outer| Arc::clone(&outer.entry)));
+        found.ok().flatten()
     }
 }
 
