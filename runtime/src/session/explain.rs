@@ -129,7 +129,7 @@ impl Session {
                 parallelism: definition.parallelism.as_str(),
                 locks,
                 retried: definition.retry_safe,
-                timeout_ms: u64::try_from(definition.timeout.as_millis()).unwrap_or(u64::MAX),
+                timeout_ms: u64::try_from(self.time_of(definition).as_millis()).unwrap_or(u64::MAX),
             },
             input: invocation.input().clone(),
         })
