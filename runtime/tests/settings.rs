@@ -319,6 +319,15 @@ impl ToolRunner for Held {
     }
 }
 
+/// A tool that never ends.
+struct Deaf;
+
+impl ToolRunner for Deaf {
+    fn run(&self, _: RunnerCall) -> Boxed<'_, Result<Answer, RunnerError>> {
+        Box::pin(std::future::pending())
+    }
+}
+
 /// A session under these settings, with the tools `held` and `held_alone`.
 fn host(dir: &Path, settings: &str) -> (Session, Arc<Held>) {
     fs::write(dir.join("devloop.toml"), settings).unwrap();
@@ -449,13 +458,7 @@ async fn time_and_pauses_of_a_hosts_tool_are_settings_too() {
         session.explain("held", serde_json::Map::new()).unwrap().turn.timeout_ms,
         60
     );
-    // It never ends in time: what it answers when it is told to stop counts, so it must not answer.
-    struct Deaf;
-    impl ToolRunner for Deaf {
-        fn run(&self, _: RunnerCall) -> Boxed<'_, Result<Answer, RunnerError>> {
-            Box::pin(std::future::pending())
-        }
-    }
+    // What a tool answers when it is told to stop counts, so this one says nothing.
     let deaf = ToolBuilder::new("held_deaf")
         .summary("Never ends.")
         .kind(Kind::ReadOnly)
