@@ -197,6 +197,7 @@ fn a_remembered_answer_is_what_makes_the_next_call_pass() {
 
 #[test]
 fn memory_is_bounded_and_forgets_the_oldest() {
+    assert_eq!((MOST_REMEMBERED, LONGEST_RULE), (256, 4_096), "as documented");
     let mut memory = Memory::default();
     for n in 0..=MOST_REMEMBERED {
         memory.remember(rule(&format!("T({n})")));
