@@ -486,6 +486,29 @@ fn a_deny_rule_with_a_content_holds_a_tool_back_that_tells_none() {
 }
 
 #[test]
+fn an_untrusted_tools_input_is_searched_for_paths_as_deep_and_in_texts_as_long_as_documented() {
+    let tool = foreign("fs", "read", Kind::ReadOnly);
+    let found = |input: Value| Call::new(&tool, &input, &[]).suspected_paths().len();
+    let nested = |levels: usize| (0..levels).fold(json!("a/b"), |inner, _| json!([inner]));
+    assert_eq!((found(nested(128)), found(nested(129))), (1, 0));
+    let text = |bytes: usize| json!({ "text": format!("/{}", "a".repeat(bytes - 1)) });
+    assert_eq!((found(text(1_024)), found(text(1_025))), (1, 0));
+    // A field that is called like one holds a path however long it is.
+    let path = json!({ "path": "a".repeat(2_000) });
+    assert_eq!(found(path), 1);
+}
+
+#[test]
+fn people_are_shown_the_first_200_characters_of_a_call() {
+    let tool = own(Kind::Execute);
+    let shown = |length: usize| decided(&Policy::new(Mode::Default), &asked(&tool, &"é".repeat(length))).signature;
+    // With `Do(` and `)`.
+    assert_eq!(shown(196), format!("Do({})", "é".repeat(196)));
+    assert_eq!(shown(197), format!("Do({}…", "é".repeat(197)));
+    assert_eq!(shown(100_000), format!("Do({}…", "é".repeat(197)));
+}
+
+#[test]
 fn sensitive_files_are_found_in_what_an_untrusted_tool_is_given() {
     let tool = foreign("fs", "read", Kind::ReadOnly);
     let verdict = |mode: Mode, input: Value| decided(&Policy::new(mode), &Call::new(&tool, &input, &[])).verdict;
