@@ -1017,6 +1017,30 @@ mod tests {
         for wait in [Duration::ZERO, Duration::MAX] {
             assert!(said(&|limits| limits.wait = wait).starts_with("`wait` is "));
         }
+        let week = Duration::from_hours(7 * 24);
+        let above = said(&|limits| limits.wait = week + Duration::from_nanos(1));
+        assert!(above.starts_with("`wait` is "), "{above}");
+        let most = Limits {
+            wait: week,
+            waiting: 100_000,
+            waiting_per_session: 100_000,
+            ..Limits::default()
+        };
+        assert_eq!(most.check(), Ok(()));
+        let least = Room {
+            total: 1,
+            read_only: 1,
+            write: 1,
+            execute: 1,
+        };
+        let least = Limits {
+            in_flight: least,
+            per_session: least,
+            waiting: 1,
+            waiting_per_session: 1,
+            wait: Duration::from_nanos(1),
+        };
+        assert_eq!(least.check(), Ok(()));
         assert_eq!(Limits::default().check(), Ok(()));
     }
 }
