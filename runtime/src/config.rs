@@ -540,8 +540,8 @@ mod tests {
         assert_eq!(config.timeouts.names().collect::<Vec<_>>(), ["docs__*"]);
         let (hooks, timeouts) = (Hooks::default(), Timeouts::default());
         let config = Config {
-            hooks,
             timeouts,
+            hooks,
             ..config
         };
         assert_eq!(config, Config::default());

@@ -125,7 +125,7 @@ fn a_query_has_32_words_and_a_schema_is_searched_eight_levels_deep() {
     let deeper = host("deeper").input_schema(nested(10)).build().unwrap();
     catalogue.register(deeper, ()).unwrap();
     assert_eq!(found(&catalogue, "needle"), 1);
-    let other = |words: usize| (0..words).map(|n| format!("word{n} ")).collect::<String>();
+    let other = |words: usize| (0..words).map(|n| format!("word{n} ")).collect::<Vec<_>>().concat();
     assert_eq!(found(&catalogue, &format!("{}deeper", other(31))), 1);
     assert_eq!(found(&catalogue, &format!("{}deeper", other(32))), 0);
 }
@@ -148,7 +148,7 @@ fn a_listener_may_be_256_changes_behind() {
 
 #[test]
 fn whatever_a_server_says_anew_of_a_tool_is_an_update() {
-    let said = |change: fn(&mut Offered)| {
+    let said = |change: &dyn Fn(&mut Offered)| {
         let catalogue = catalogue();
         let mut tool = Offered {
             title: Some("A".to_owned()),
@@ -161,8 +161,11 @@ fn whatever_a_server_says_anew_of_a_tool_is_an_update() {
         let replaced = catalogue.replace_dynamic("git", vec![tool], |_| ()).unwrap();
         (texts(&replaced.updated).len(), texts(&replaced.kept).len())
     };
-    assert_eq!(said(|_| ()), (0, 1));
-    let changes: [fn(&mut Offered); 9] = [
+    assert_eq!(said(&|_| ()), (0, 1));
+    let annotate = |tool: &mut Offered, name: &str, value: Value| {
+        tool.annotations.as_mut().unwrap().insert(name.to_owned(), value);
+    };
+    let changes: [fn(&mut Offered); 7] = [
         |tool| tool.title = Some("B".to_owned()),
         |tool| tool.title = None,
         |tool| tool.description = None,
@@ -170,18 +173,11 @@ fn whatever_a_server_says_anew_of_a_tool_is_an_update() {
         |tool| tool.output_schema = None,
         |tool| tool.output_schema = Some(json!({"type": "object", "title": "x"})),
         |tool| tool.annotations = None,
-        // What changes neither its kind nor any of its hints.
-        |tool| drop(tool.annotations.as_mut().unwrap().insert("vendor".to_owned(), json!(1))),
-        |tool| {
-            drop(
-                tool.annotations
-                    .as_mut()
-                    .unwrap()
-                    .insert("destructiveHint".to_owned(), json!(false)),
-            )
-        },
     ];
     for (at, change) in changes.into_iter().enumerate() {
-        assert_eq!(said(change), (1, 0), "the change {at}");
+        assert_eq!(said(&change), (1, 0), "the change {at}");
     }
+    assert_eq!(said(&|tool| annotate(tool, "destructiveHint", json!(false))), (1, 0));
+    // What changes neither its kind nor any of its hints.
+    assert_eq!(said(&|tool| annotate(tool, "vendor", json!(1))), (1, 0));
 }
