@@ -118,7 +118,7 @@ pub const TEMPLATE: &str = "\
 # How much of pictures and other binary content a result may have, in KiB of base64 (1 to 65536).
 # result_binary_kib = 4096
 # How large an artifact may be (1 to 262144 KiB), and how large (1 to 67108864 KiB) and how many (1 to 10000) those of a
-# session may be together.
+# session may be together. What an upstream server answers has 16 MiB at most.
 # artifact_file_kib = 16384
 # artifact_session_kib = 65536
 # artifact_files = 256

@@ -494,11 +494,14 @@ fn with_listing(search: &Definition, listing: &str) -> Definition {
     const MOST: usize = 8 * 1024;
     let mut search = search.clone();
     let mut description = format!("{}\n\n", search.description);
-    match listing.char_indices().nth(MOST) {
-        None => description.push_str(listing),
-        Some((end, _)) => {
-            let end = listing[..end].rfind('\n').unwrap_or(end);
-            let more = listing[end..].lines().count().saturating_sub(2);
+    let cut = listing.char_indices().nth(MOST).map(|(end, _)| {
+        let end = listing[..end].rfind('\n').unwrap_or(end);
+        (end, listing[end..].lines().count().saturating_sub(2))
+    });
+    match cut {
+        // Beyond the bound there may be nothing but the end of the listing.
+        None | Some((_, 0)) => description.push_str(listing),
+        Some((end, more)) => {
             description.push_str(&listing[..end]);
             let _ = write!(description, "\n… and {more} more\n</available-deferred-tools>");
         }

@@ -150,6 +150,39 @@ fn hooks_that_never_agree_on_an_input_deny() {
     assert_eq!(fixture.ran(), 0);
 }
 
+/// Adds a letter until there are so many.
+#[derive(Debug)]
+struct Grows(usize);
+
+impl Hook for Grows {
+    fn name(&self) -> Cow<'static, str> {
+        "grows".into()
+    }
+
+    fn before<'a>(&'a self, call: HookCall<'a>) -> Boxed<'a, Before> {
+        let text = call.input["text"].as_str().unwrap_or_default();
+        let longer = (text.len() < self.0).then(|| format!("{text}x"));
+        Box::pin(async move { longer.map_or(Before::Pass, |longer| Before::Change(object(json!({ "text": longer })))) })
+    }
+}
+
+#[test]
+fn hooks_may_change_the_input_of_a_call_four_times() {
+    for (changes, ran) in [(4, 1), (5, 0)] {
+        let fixture = Fixture::new();
+        let session = fixture.session(Kind::ReadOnly, |builder| {
+            builder
+                .rule(List::Allow, rule("echo"), "test")
+                .hook(Arc::new(Grows(changes)))
+        });
+        let outcome = fixture.echo(&session, "");
+        assert_eq!(fixture.ran(), ran, "{outcome:?}");
+        if ran == 1 {
+            assert!(matches!(outcome, CallOutcome::Success(said) if said["said"] == "xxxx"));
+        }
+    }
+}
+
 #[test]
 fn a_hook_that_panics_after_the_call_withholds_its_answer() {
     let fixture = Fixture::new();

@@ -127,3 +127,38 @@ fn what_lists_leave_out_is_not_found_either() {
     plain.set_mode(Mode::Plan);
     assert!(!search().contains("echo") && !plain.instructions().contains("echo"));
 }
+
+#[test]
+fn of_many_deferred_tools_the_search_names_as_many_as_8192_characters_hold_and_counts_the_others() {
+    let described = |names: &[String]| {
+        let fixture = Fixture::new();
+        let catalogue = empty_catalogue();
+        let tools = names.iter().map(|name| {
+            let tool = ToolBuilder::new(name.clone()).summary("Is one of many.");
+            let runner = Runner::of(|_| async { Ok(json!({})) });
+            (tool.exposure(Exposure::Deferred).build().unwrap(), runner)
+        });
+        catalogue.register_all(tools).unwrap();
+        let session = builder(&fixture.project).tools(&catalogue).build().unwrap();
+        let tools = session.tools(Listing::Shown);
+        let search = tools.iter().find(|tool| tool.name == "tool_search").unwrap();
+        let (_, listing) = search.description.split_once("<available-deferred-tools>\n").unwrap();
+        listing.strip_suffix("</available-deferred-tools>").unwrap().to_owned()
+    };
+    // Each with its line end has 50 characters; there are 27 before them and 27 behind.
+    let mut names: Vec<String> = (0..162).map(|n| format!("t{n:048}")).collect();
+    let lines = |names: &[String]| {
+        names
+            .iter()
+            .map(|name| format!("{name}\n"))
+            .collect::<Vec<_>>()
+            .concat()
+    };
+    assert_eq!(described(&names), lines(&names));
+    // The last name has room, what ends the listing has none.
+    names.push(format!("u{:048}", 0));
+    assert_eq!(described(&names), lines(&names));
+    names.push(format!("v{:048}", 0));
+    names.push(format!("w{:048}", 0));
+    assert_eq!(described(&names), format!("{}… and 2 more\n", lines(&names[..163])));
+}
