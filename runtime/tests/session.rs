@@ -294,6 +294,10 @@ async fn an_internal_error_that_comes_after_the_time_is_over_is_escalated_all_th
         }
         leave.notify_one();
         let event = events.recv().await;
+        // The loop controller is told after the subscribers.
+        while watcher.0.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         let escalations = watcher.0.lock().unwrap().clone();
         let [escalation] = &escalations[..] else {
             panic!("{escalations:?}")
