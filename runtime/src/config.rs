@@ -4,8 +4,11 @@
 //! setting that is silently ignored is worse than none. Leaves out anything that changes a tool's contract: that is in
 //! the specs.
 
+mod execution;
+mod given;
 mod hooks;
 mod permissions;
+mod timeouts;
 
 use std::fmt;
 use std::fs::File;
@@ -13,6 +16,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use devloop_core::artifacts;
+use devloop_core::artifacts::oversized::Budget;
 use devloop_core::permission::Source;
 use devloop_core::retention::Policy;
 use devloop_core::sandbox::{FsError, ProjectDir, RelPath};
@@ -21,11 +26,20 @@ use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use toml::Spanned;
 
+pub use execution::Execution;
+use given::Given;
 pub use hooks::Hooks;
 pub use permissions::Permissions;
+pub use timeouts::Timeouts;
 
 /// The most that is read of a settings file; one with every key has less than a hundredth of that.
 const LARGEST_FILE: u64 = 64 * 1024;
+
+/// The largest artifact that may be set, in KiB.
+const LARGEST_ARTIFACT_KIB: u32 = 256 * 1024;
+
+/// The most that the artifacts of a session may be set to, in KiB: as a limit of bytes, 64 GiB.
+const LARGEST_SESSION_KIB: u32 = 64 * 1024 * 1024;
 
 /// The name of the file in a project.
 const FILE_NAME: &str = "devloop.toml";
@@ -39,6 +53,17 @@ pub struct Config {
     pub lock_wait: Duration,
     /// How many replaced todo lists are kept for each state key. Default: 50.
     pub history_kept: usize,
+    /// How long a result may be, in characters, before the whole of it becomes an artifact. Default: 16,000. What cannot be
+    /// cut to that without losing its shape may have two and a half times as many.
+    pub result_chars: usize,
+    /// How many bytes of pictures and other binary content a result may have, in base64. Default: 4 MiB.
+    pub result_binary_bytes: usize,
+    /// How much a session may keep as artifacts. Default: 16 MiB each, 64 MiB and 256 files together.
+    pub artifacts: artifacts::Limits,
+    /// How many calls run and wait at once, and for how long.
+    pub execution: Execution,
+    /// How long tools may take that are to have another time than they say themselves.
+    pub timeouts: Timeouts,
     /// For how many days broken files that were set aside stay. Default: 30.
     pub set_aside_days: u32,
     /// For how many days the calls of an agent that makes none any more are known again. Default: 90.
@@ -59,6 +84,11 @@ impl Default for Config {
             server_name: "devloop".to_owned(),
             lock_wait: Duration::from_secs(5),
             history_kept: 50,
+            result_chars: 16_000,
+            result_binary_bytes: 4 << 20,
+            artifacts: artifacts::Limits::default(),
+            execution: Execution::default(),
+            timeouts: Timeouts::default(),
             set_aside_days: 30,
             replay_days: 90,
             artifact_days: 30,
@@ -83,6 +113,35 @@ pub const TEMPLATE: &str = "\
 # lock_wait_ms = 5000
 # How many replaced todo lists are kept for each agent (1 to 1000).
 # history_kept = 50
+# How long a result may be, in characters (4000 to 1000000); the whole of a longer one becomes an artifact, to be read in parts.
+# result_chars = 16000
+# How much of pictures and other binary content a result may have, in KiB of base64 (1 to 65536).
+# result_binary_kib = 4096
+# How large an artifact may be (1 to 262144 KiB), and how large (1 to 67108864 KiB) and how many (1 to 10000) those of a
+# session may be together. What an upstream server answers has 16 MiB at most.
+# artifact_file_kib = 16384
+# artifact_session_kib = 65536
+# artifact_files = 256
+
+[execution]
+# How long a call waits for its turn and for a place, in milliseconds (1 to 604800000).
+# turn_wait_ms = 180000
+# How many calls of a session may wait for their turn in it (1 to 100000).
+# pending = 64
+# How many calls whose turn it is may wait for a place, over all sessions and of each (1 to 100000).
+# waiting = 256
+# waiting_per_session = 64
+# How many calls run at once, over all sessions of a process and of each, and how many of them by their kind (1 to 100000).
+# What is not said is no more than what it is a part of.
+# in_flight = { total = 32, read_only = 24, write = 8, execute = 3 }
+# per_session = { total = 10, read_only = 8, write = 4, execute = 2 }
+# The pauses before a call that may be repeated is tried again, in milliseconds (0 to 60000 each, at most 10).
+# retry_pauses_ms = [200, 400]
+
+[timeouts_ms]
+# How long a tool may take, in milliseconds (1 to 86400000), in place of what `devloop show TOOL` says, or of 180000 for tools
+# of upstream servers: by its name, or by its beginning with `*`.
+# \"docs__*\" = 600000
 
 [retention]
 # What `devloop gc --apply` leaves in place (0 to 36500 days).
@@ -151,11 +210,11 @@ impl Config {
     /// a value out of range; what is wrong in the text comes with line and column. The project's file must not be a link:
     /// whoever can write in a project could else have any file read.
     pub fn load(project: &ProjectDir, user: Option<&Path>) -> Result<Self, ConfigError> {
-        let mut config = Self::of_user(user)?;
+        let (mut config, mut together) = Self::said_by(user)?;
         let path = project.path().join(FILE_NAME);
         let text = read_projects(project).map_err(|message| ConfigError::new(&path, message))?;
-        config.apply(text, &path, Source::Project)?;
-        Ok(config)
+        config.apply(text, &path, Source::Project, &mut together)?;
+        config.judge(together)
     }
 
     /// The user's settings alone, where there is no project.
@@ -163,12 +222,43 @@ impl Config {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn of_user(user: Option<&Path>) -> Result<Self, ConfigError> {
-        let mut config = Self::default();
+        let (config, together) = Self::said_by(user)?;
+        config.judge(together)
+    }
+
+    fn said_by(user: Option<&Path>) -> Result<(Self, Together), ConfigError> {
+        let (mut config, mut together) = (Self::default(), Together::default());
         if let Some(path) = user {
             let text = read_users(path).map_err(|message| ConfigError::new(path, message))?;
-            config.apply(text, path, Source::User)?;
+            config.apply(text, path, Source::User, &mut together)?;
         }
-        Ok(config)
+        Ok((config, together))
+    }
+
+    /// What is judged when all files have been read.
+    fn judge(mut self, together: Together) -> Result<Self, ConfigError> {
+        const KIB: u64 = 1024;
+        let Together { given, pauses } = together;
+        let kib = |bytes: u64| u32::try_from(bytes / KIB).unwrap_or(u32::MAX);
+        let limits = self.artifacts;
+        let session = given.part(SESSION_KIB, kib(limits.session_bytes), u32::MAX);
+        let file = given.part(FILE_KIB, kib(limits.file_bytes), session);
+        if file > session {
+            let expected = format!("1 to {session} (`{SESSION_KIB}`)");
+            return Err(given.wrong(FILE_KIB, &file.to_string(), &expected));
+        }
+        self.artifacts.session_bytes = u64::from(session) * KIB;
+        self.artifacts.file_bytes = u64::from(file) * KIB;
+        self.execution = Execution::of(&given, pauses)?;
+        Ok(self)
+    }
+
+    /// How long a result may be.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget {
+            usual: self.result_chars,
+            most: self.result_chars.saturating_mul(5) / 2,
+        }
     }
 
     /// Where the user's file is: `$XDG_CONFIG_HOME/devloop/devloop.toml`, else `~/.config/devloop/devloop.toml`.
@@ -195,7 +285,13 @@ impl Config {
         }
     }
 
-    fn apply(&mut self, bytes: Option<Vec<u8>>, path: &Path, source: Source) -> Result<(), ConfigError> {
+    fn apply(
+        &mut self,
+        bytes: Option<Vec<u8>>,
+        path: &Path,
+        source: Source,
+        together: &mut Together,
+    ) -> Result<(), ConfigError> {
         let Some(bytes) = bytes else { return Ok(()) };
         let text = str::from_utf8(&bytes)
             .map_err(|error| ConfigError::new(path, format!("it is not UTF-8 from byte {} on", error.valid_up_to())))?;
@@ -257,6 +353,31 @@ impl Config {
         if let Some(files) = number("retention.timeline_files", retention.timeline_files, 0, 10_000)? {
             self.timeline_files = many(files);
         }
+        if let Some(characters) = number("limits.result_chars", limits.result_chars, 4_000, 1_000_000)? {
+            self.result_chars = many(characters);
+        }
+        if let Some(kib) = number("limits.result_binary_kib", limits.result_binary_kib, 1, 65_536)? {
+            self.result_binary_bytes = many(kib).saturating_mul(1024);
+        }
+        if let Some(files) = number("limits.artifact_files", limits.artifact_files, 1, 10_000)? {
+            self.artifacts.session_files = files.into();
+        }
+        let sizes = [
+            (FILE_KIB, limits.artifact_file_kib, LARGEST_ARTIFACT_KIB),
+            (SESSION_KIB, limits.artifact_session_kib, LARGEST_SESSION_KIB),
+        ];
+        for (key, given, most) in sizes {
+            let at = given.as_ref().map_or(0, |given| given.span().start);
+            if let Some(kib) = number(key, given, 1, most)? {
+                together.given.put(key.to_owned(), kib, path, place(text, at));
+            }
+        }
+        let pauses = file.execution.keep(&mut together.given, path, |at| place(text, at));
+        let pauses = pauses.map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
+        together.pauses = pauses.or(together.pauses.take());
+        self.timeouts
+            .join(file.timeouts_ms)
+            .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
         Ok(())
     }
 }
@@ -273,6 +394,16 @@ fn misplaced(path: &Path, text: &str, at: usize, message: &str) -> ConfigError {
     ConfigError::new(path, format!("line {line}, column {column}: {message}"))
 }
 
+const FILE_KIB: &str = "limits.artifact_file_kib";
+const SESSION_KIB: &str = "limits.artifact_session_kib";
+
+/// What is kept of each file until all have been read, as its numbers depend on each other.
+#[derive(Default)]
+struct Together {
+    given: Given,
+    pauses: Option<Vec<Duration>>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
@@ -280,6 +411,10 @@ struct Settings {
     server: Server,
     #[serde(default)]
     limits: Limits,
+    #[serde(default)]
+    execution: execution::Section,
+    #[serde(default)]
+    timeouts_ms: timeouts::Section,
     #[serde(default)]
     retention: Retention,
     #[serde(default)]
@@ -299,6 +434,11 @@ struct Server {
 struct Limits {
     lock_wait_ms: Option<Spanned<i64>>,
     history_kept: Option<Spanned<i64>>,
+    result_chars: Option<Spanned<i64>>,
+    result_binary_kib: Option<Spanned<i64>>,
+    artifact_file_kib: Option<Spanned<i64>>,
+    artifact_session_kib: Option<Spanned<i64>>,
+    artifact_files: Option<Spanned<i64>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -397,8 +537,14 @@ mod tests {
             .collect();
         let config = load("", Some(&uncommented.join("\n"))).unwrap();
         assert_eq!(config.hooks.iter().len(), 1);
-        let hooks = Hooks::default();
-        assert_eq!(Config { hooks, ..config }, Config::default());
+        assert_eq!(config.timeouts.names().collect::<Vec<_>>(), ["docs__*"]);
+        let (hooks, timeouts) = (Hooks::default(), Timeouts::default());
+        let config = Config {
+            timeouts,
+            hooks,
+            ..config
+        };
+        assert_eq!(config, Config::default());
     }
 
     #[test]

@@ -128,8 +128,14 @@ impl Context {
     /// How long this call waits for a lock at most.
     pub fn lock_wait(&self) -> Duration {
         // A wait as long as the tool's own time would end in a time-out, which says less than `busy` does.
-        let longest = self.inner.tool.timeout.mul_f32(0.8);
+        let longest = self.time().mul_f32(0.8);
         self.inner.project.config.lock_wait.min(longest)
+    }
+
+    /// How long this call may take.
+    pub fn time(&self) -> Duration {
+        let tool = self.inner.tool;
+        self.inner.project.config.timeouts.of(tool.name, tool.timeout)
     }
 
     /// The project's timeline, written through the sandbox. Its calls block, too.

@@ -157,7 +157,8 @@ impl Project {
         Ok(project)
     }
 
-    /// A project from its parts, with the system's clock, no loop controller and no place for artifacts.
+    /// A project from its parts, with the system's clock, no loop controller and no place for artifacts. It shares the
+    /// executor of the process, unless its settings have limits of its own.
     pub fn new(dir: ProjectDir, config: Config) -> Self {
         let (dir, broker): (_, Broker) = (Arc::new(dir), Broker::new());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -167,12 +168,12 @@ impl Project {
             calls: calls(&machinery),
             machinery,
             dir,
+            executor: config.execution.executor(),
             config,
             clock,
             broker,
             controller: Arc::new(NoController),
             ids: Arc::new(UniqueIds),
-            executor: Executor::of_process(),
             artifacts: None,
             replays: Mutex::default(),
             shelves: Mutex::default(),
@@ -197,8 +198,8 @@ impl Project {
         self
     }
 
-    /// Replaces the executor, which is that of the process: sessions that do not share one know nothing of each other's
-    /// calls.
+    /// Replaces the executor and with it the limits of the settings: sessions that do not share one know nothing of each
+    /// other's calls.
     #[must_use]
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;

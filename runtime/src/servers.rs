@@ -115,7 +115,7 @@ impl<'c> Servers<'c> {
     /// How a request of this call is made: a little shorter than the call itself, whose time-out says less.
     pub(crate) fn options(&self) -> CallOptions {
         CallOptions {
-            timeout: self.context.tool().timeout.mul_f32(0.9),
+            timeout: self.context.time().mul_f32(0.9),
             cancel: self.context.cancel().clone(),
             progress: None,
             max_result_bytes: Some(LARGEST_ANSWER),

@@ -268,3 +268,36 @@ fn reading_fails_in_words_that_help() {
     fs::remove_file(&file).unwrap();
     read(&session, json!({ "id": id })).failure("unknown_artifact");
 }
+
+#[test]
+fn a_part_has_12000_bytes_or_lines_or_14000_written_characters_at_most() {
+    let project = TestProject::new();
+    let session = session(&project);
+    let kept = |text: String| {
+        let passed = json!({"passed": {"content": [{"type": "text", "text": text}]}});
+        let CallOutcome::Passed(passed) = session.call("echo", passed).result else {
+            panic!("not passed on")
+        };
+        let note: Value = serde_json::from_str(passed.content.last().unwrap()["text"].as_str().unwrap()).unwrap();
+        note["oversized"]["whole"]["id"].clone()
+    };
+    let part = |arguments: Value| {
+        let seen = session.call("read_artifact", arguments);
+        seen.success()["text"].as_str().unwrap().chars().count()
+    };
+    let id = kept("x".repeat(20_000));
+    assert_eq!(part(json!({ "id": id })), 12_000);
+    assert_eq!(part(json!({ "id": id, "bytes": 12_000 })), 12_000);
+    assert_eq!(part(json!({ "id": id, "bytes": 4, "lines": 12_000 })), 4);
+    for (field, wrong) in [("bytes", 3), ("bytes", 12_001), ("lines", 0), ("lines", 12_001)] {
+        let seen = session.call("read_artifact", json!({ "id": id, field: wrong }));
+        assert_eq!(seen.invalid().problems[0].field, field, "{wrong}");
+    }
+    let lines = kept("\n".repeat(20_000));
+    // A line end is written with two characters.
+    assert_eq!(part(json!({ "id": lines })), 7_000);
+    assert_eq!(part(json!({ "id": lines, "lines": 1 })), 1);
+    let quoted = kept(format!("{}{}", "x".repeat(11_000), "\u{1}".repeat(9_000)));
+    // Each of those with six.
+    assert_eq!(part(json!({ "id": quoted })), 11_000 + 500);
+}

@@ -5,14 +5,18 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use devloop_contract::InternalError;
+use devloop_core::permission::Mode;
+use devloop_core::registry::ToolBuilder;
 use devloop_core::sandbox::ProjectDir;
 use devloop_generated::AgentId;
 use devloop_runtime::call::{CallOutcome, CallRequest, ToolService};
 use devloop_runtime::config::Config;
 use devloop_runtime::identity::{Given, identify};
 use devloop_runtime::project::{Escalation, LoopController, Project};
-use devloop_runtime::session::Session;
+use devloop_runtime::session::{Runner, RunnerCall, RunnerError, Session};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 fn project(dir: &Path, lock_wait: Duration) -> Project {
@@ -234,6 +238,83 @@ impl LoopController for Watcher {
     fn escalate(&self, escalation: &Escalation) {
         self.0.lock().unwrap().push(escalation.clone());
     }
+}
+
+/// A host's tool that goes on after its time: until it hears of it, or until the test lets it end.
+fn slow(session: &Session, ends: Ends, leave: &Arc<Notify>) {
+    let leave = Arc::clone(leave);
+    let runner = Runner::of(move |call: RunnerCall| {
+        let leave = Arc::clone(&leave);
+        async move {
+            match ends {
+                Ends::WhenItHears => call.cancel.cancelled().await,
+                Ends::Later | Ends::BreaksOffLater => leave.notified().await,
+            }
+            assert!(!matches!(ends, Ends::BreaksOffLater), "it breaks off");
+            Err::<Value, _>(RunnerError::Internal(InternalError::bare("the disk is gone")))
+        }
+    });
+    let tool = ToolBuilder::new("slow")
+        .summary("Takes too long.")
+        .timeout(Duration::from_millis(20))
+        .build()
+        .unwrap();
+    session.set_mode(Mode::Bypass);
+    session.catalogue().register(tool, runner).unwrap();
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    /// Within the time that it has to stop.
+    WhenItHears,
+    /// When its caller has an answer already.
+    Later,
+    BreaksOffLater,
+}
+
+#[tokio::test]
+async fn an_internal_error_that_comes_after_the_time_is_over_is_escalated_all_the_same() {
+    let late = [Ends::WhenItHears, Ends::Later, Ends::BreaksOffLater].map(|ends| async move {
+        let dir = tempfile::tempdir().unwrap();
+        let watcher = Arc::new(Watcher::default());
+        let project = project(dir.path(), Duration::from_secs(1)).with_controller(Arc::clone(&watcher) as _);
+        let session = session(project);
+        let (leave, events) = (Arc::new(Notify::new()), session.project().events().subscribe(8));
+        slow(&session, ends, &leave);
+        let CallOutcome::Expected(body) = session
+            .call(CallRequest::new("slow", serde_json::Map::new(), "test:1"))
+            .await
+        else {
+            panic!("its time was over")
+        };
+        assert_eq!(body.code, "tool_timeout");
+        assert_eq!(body.reason, "slow took longer than 20ms and was told to stop");
+        if !matches!(ends, Ends::WhenItHears) {
+            assert_eq!(watcher.0.lock().unwrap().len(), 0, "nothing has happened yet");
+        }
+        leave.notify_one();
+        let event = events.recv().await;
+        // The loop controller is told after the subscribers.
+        while watcher.0.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let escalations = watcher.0.lock().unwrap().clone();
+        let [escalation] = &escalations[..] else {
+            panic!("{escalations:?}")
+        };
+        assert_eq!(
+            (event.name.as_str(), &event.payload["error_id"]),
+            ("loop.escalated", &json!(escalation.error_id))
+        );
+        let cause = match ends {
+            Ends::BreaksOffLater => "it breaks off",
+            _ => "the disk is gone",
+        };
+        assert!(escalation.chain.contains(cause), "{}", escalation.chain);
+        assert_eq!(escalation.tool, "slow");
+    });
+    let [hears, later, breaks_off] = late;
+    tokio::join!(hears, later, breaks_off);
 }
 
 /// The project directory is removed under the session's feet: nothing that the agent did.

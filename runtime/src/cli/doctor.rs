@@ -84,6 +84,7 @@ fn examine(path: &Path) -> Vec<Finding> {
                     config.server_name, config.lock_wait
                 )),
             );
+            found("limits", Ok(limits(&config)));
             found("permission", Ok(permission(&config)));
         }
         Err(error) => found("settings", Err(error.to_string())),
@@ -101,6 +102,35 @@ fn examine(path: &Path) -> Vec<Finding> {
         found("locks", lock_and_remove(&dir));
     }
     findings
+}
+
+/// What the settings say about results, artifacts and calls, and which of their times mean nothing here.
+fn limits(config: &Config) -> String {
+    let (kept, calls) = (config.artifacts, config.execution.settings().limits);
+    let mut said = format!(
+        "results of {} characters; artifacts of {} KiB, {} of them or {} KiB a session; {} calls at once, {} of a session",
+        config.result_chars,
+        kept.file_bytes / 1024,
+        kept.session_files,
+        kept.session_bytes / 1024,
+        calls.in_flight.total,
+        calls.per_session.total
+    );
+    // Which tools upstream servers have, nobody knows here.
+    let is_ours = |name: &&str| !name.contains("__");
+    let means_none = |name: &&str| {
+        !devloop_generated::all_tools().any(|tool| match name.strip_suffix('*') {
+            Some(beginning) => tool.name.starts_with(beginning),
+            None => tool.name == *name,
+        })
+    };
+    let idle = config.timeouts.names().filter(is_ours).filter(means_none);
+    let idle: Vec<String> = idle.map(|name| format!("`{name}`")).collect();
+    if !idle.is_empty() {
+        said.push_str("; no tool of devloop is meant by timeouts_ms.");
+        said.push_str(&idle.join(", "));
+    }
+    said
 }
 
 /// What the settings say about permission, and what of it does not count or means nothing here.

@@ -161,10 +161,11 @@ fn print(explanation: &Explanation, printer: &mut Printer) {
                 }
             }
             for named in &touches.paths {
-                let word = if named.may_write {
-                    "may be written"
-                } else {
-                    "may not be written"
+                let word = match (named.may_read, named.may_write) {
+                    (true, true) => "may be read and written",
+                    (true, false) => "may be read and not written",
+                    (false, true) => "may be written and not read",
+                    (false, false) => "may not be read or written",
                 };
                 let by =
                     |pattern: &Option<String>| pattern.as_deref().map_or("none".to_owned(), |text| format!("`{text}`"));
@@ -176,7 +177,12 @@ fn print(explanation: &Explanation, printer: &mut Printer) {
                 ));
             }
         }
-        None => printer.line(format_args!("{FAINT}no sandbox of ours: it runs elsewhere{FAINT:#}")),
+        None => {
+            printer.line(format_args!("{FAINT}no sandbox of ours: it runs elsewhere{FAINT:#}"));
+            if !explanation.affected.is_empty() {
+                printer.line(format_args!("  acts on {}", explanation.affected.join(", ")));
+            }
+        }
     }
     let turn = &explanation.turn;
     printer.line(format_args!("{NAME}Turn{NAME:#}"));

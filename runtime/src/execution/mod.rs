@@ -69,11 +69,11 @@ pub use self::work::{Ended, Facts, FromFn, Late, Panic, Place, Report, Running, 
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The most pauses between tries, and the longest of them, that may be set.
-const MOST_PAUSES: usize = 10;
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+pub(crate) const MOST_PAUSES: usize = 10;
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The most that a number of calls may be set to.
-const MOST_CALLS: usize = 100_000;
+pub(crate) const MOST_CALLS: usize = 100_000;
 
 /// The settings of an executor.
 #[derive(Clone, Debug, PartialEq, Eq)]

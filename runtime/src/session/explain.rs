@@ -6,8 +6,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use devloop_core::permission::Decision;
+use devloop_core::permission::{Decision, Verdict};
 use devloop_core::registry::Invocation;
+use devloop_core::sandbox::RelPath;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -32,6 +33,8 @@ pub struct Explanation {
     pub decision: Decision,
     /// Hooks that would be heard, in their order; each may still tighten.
     pub hooks: Vec<String>,
+    /// The files that the input says it acts on.
+    pub affected: Vec<String>,
     /// What the sandbox lets it touch; nothing for a tool that has none, as it runs elsewhere.
     pub sandbox: Option<Touches>,
     /// When it would run.
@@ -56,11 +59,13 @@ pub struct Touches {
 pub struct Named {
     /// Its path.
     pub path: String,
+    /// Whether the call may read it.
+    pub may_read: bool,
     /// Whether the call may write it.
     pub may_write: bool,
-    /// The pattern of the template that has it.
+    /// The pattern of the template by which it may be written; nothing for a path that leads out of the project.
     pub template: Option<String>,
-    /// The pattern of the tool's spec that has it.
+    /// The pattern of the tool's spec by which it may be written.
     pub spec: Option<String>,
 }
 
@@ -71,7 +76,7 @@ pub struct Turn {
     pub kind: &'static str,
     /// `shared` runs beside other calls of the session, `exclusive` alone.
     pub parallelism: &'static str,
-    /// The files that it locks while it runs.
+    /// The files that it locks while it runs; none when it is denied.
     pub locks: Vec<String>,
     /// Whether it is tried again by itself after a failure that passes.
     pub retried: bool,
@@ -108,18 +113,19 @@ impl Session {
                 })));
             }
         };
-        let locks = if definition.concurrency_safe {
+        let decision = self.decide(&invocation);
+        // What is denied gets no turn and locks nothing.
+        let locks = if definition.concurrency_safe || decision.verdict == Verdict::Deny {
             Vec::new()
         } else {
             let paths = self.real_paths(&invocation).into_iter();
             paths.map(|path| path.display().to_string()).collect()
         };
-        let decision = self.decide(&invocation);
         let judged = Judged::new(invocation, decision);
         let call = self.hook_call(&judged, "");
         // One that panics is asked when the call is made, and denies it.
-        let hears = |hook: &&Arc<dyn Hook>| catch_unwind(AssertUnwindSafe(|| hook.hears(call))).unwrap_or(true);
-        let heard = self.hooks().iter().filter(hears);
+        let listens = |hook: &&Arc<dyn Hook>| catch_unwind(AssertUnwindSafe(|| hook.hears(call))).unwrap_or(true);
+        let heard = self.hooks().iter().filter(listens);
         let heard = heard.map(|hook| name_of(&**hook).into_owned()).collect();
         let Judged {
             invocation, decision, ..
@@ -129,13 +135,14 @@ impl Session {
             tool: definition.name.to_string(),
             owner: definition.who(),
             hooks: heard,
+            affected: invocation.affected_paths().to_vec(),
             sandbox: self.touches(&invocation),
             turn: Turn {
                 kind: definition.kind.as_str(),
                 parallelism: definition.parallelism.as_str(),
                 locks,
                 retried: definition.retry_safe,
-                timeout_ms: u64::try_from(definition.timeout.as_millis()).unwrap_or(u64::MAX),
+                timeout_ms: u64::try_from(self.time_of(definition).as_millis()).unwrap_or(u64::MAX),
             },
             input: invocation.input().clone(),
         })
@@ -151,12 +158,6 @@ impl Session {
         let write_allow = agent.sandbox.write_allow.iter().chain(via.flat_map(|via| via.paths));
         let writes = tool.effects.writes.iter();
         let writes = writes.filter(|write| write.only.is_empty() || write.only.contains(&agent.name));
-        let may_write = |path: &String| {
-            let path = devloop_core::sandbox::RelPath::parse(path).ok();
-            let sandbox = sandbox.as_ref();
-            path.zip(sandbox)
-                .is_some_and(|(path, sandbox)| sandbox.check_write(&path).is_ok())
-        };
         let (writes, write_allow): (Vec<&str>, Vec<&str>) =
             (writes.map(|write| write.path).collect(), write_allow.copied().collect());
         let has = |patterns: &[&str], path: &str| {
@@ -164,11 +165,17 @@ impl Session {
             let mut having = bound.filter(|pattern| pattern.matches(path));
             having.next().map(|pattern| pattern.to_string())
         };
-        let named = |path: &String| Named {
-            may_write: may_write(path),
-            template: has(&write_allow, path),
-            spec: has(&writes, path),
-            path: path.clone(),
+        let named = |path: &String| {
+            // A pattern takes `docs/../x` for a file below `docs`, and nobody may touch it.
+            let inside = RelPath::parse(path).ok();
+            let checked = inside.as_ref().zip(sandbox.as_ref());
+            Named {
+                may_read: checked.is_some_and(|(path, sandbox)| sandbox.check_read(path).is_ok()),
+                may_write: checked.is_some_and(|(path, sandbox)| sandbox.check_write(path).is_ok()),
+                template: inside.as_ref().and_then(|path| has(&write_allow, path.as_str())),
+                spec: inside.as_ref().and_then(|path| has(&writes, path.as_str())),
+                path: path.clone(),
+            }
         };
         Some(Touches {
             reads: tool.effects.reads.iter().map(|text| shown(text)).collect(),

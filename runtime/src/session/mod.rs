@@ -24,6 +24,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::{Agent, InternalError, Tool, ToolError};
@@ -315,12 +316,12 @@ impl Session {
         track.retries.store(report.retries, Ordering::Release);
         let output = match report.ended {
             Ended::Cancelled => return None,
-            Ended::Refused(busy) => return Some(expected(no_turn(busy))),
+            Ended::Refused(busy) => return Some(expected(no_turn(busy, self.inner.lane.executor().longest_wait()))),
             // A result that came after all is better than none.
             Ended::Answered(result) | Ended::TimedOut(Late::Answered(result @ Ok(_))) => result,
             Ended::TimedOut(late) => {
                 self.watch(Arc::clone(tool), late);
-                return Some(expected(timed_out(tool)));
+                return Some(expected(timed_out(tool, self.time_of(tool))));
             }
             Ended::Panicked(panic) => Err(ErasedRefusal::Tool(panicked(tool, panic).into()).into()),
         };
@@ -374,6 +375,7 @@ impl Session {
         });
         let invocation = build(entry, arguments)?;
         let mut facts = Facts::from(&**entry.definition());
+        facts.timeout = self.time_of(entry.definition());
         facts.patience = self.inner.lane.executor().longest_wait();
         facts.paths = self.real_paths(&invocation);
         let body = match entry.runner() {
@@ -390,7 +392,7 @@ impl Session {
             Runner::Service(runner) => Body::Service {
                 runner: Arc::clone(runner),
                 call: RunnerCall {
-                    tool: Arc::clone(entry.definition()),
+                    tool: self.timed(entry.definition()),
                     input: invocation.input().clone(),
                     tool_use_id: request.tool_use_id,
                     identity: Arc::clone(&self.inner.identity),
@@ -410,6 +412,22 @@ impl Session {
             outer: Within::here(),
         };
         Ok((facts, call))
+    }
+
+    /// How long a tool may take: as the settings say, else as it says itself.
+    fn time_of(&self, tool: &Definition) -> Duration {
+        self.inner.project.config.timeouts.of(&tool.name, tool.timeout)
+    }
+
+    /// A tool as its runner gets it, with the time that it has here.
+    fn timed(&self, tool: &Arc<Definition>) -> Arc<Definition> {
+        let timeout = self.time_of(tool);
+        if timeout == tool.timeout {
+            return Arc::clone(tool);
+        }
+        let mut timed = Definition::clone(tool);
+        timed.timeout = timeout;
+        Arc::new(timed)
     }
 
     /// The files that a call acts on, as the locks know them. Handlers follow no link below a project, so that its real path
@@ -501,11 +519,14 @@ fn with_listing(search: &Definition, listing: &str) -> Definition {
     const MOST: usize = 8 * 1024;
     let mut search = search.clone();
     let mut description = format!("{}\n\n", search.description);
-    match listing.char_indices().nth(MOST) {
-        None => description.push_str(listing),
-        Some((end, _)) => {
-            let end = listing[..end].rfind('\n').unwrap_or(end);
-            let more = listing[end..].lines().count().saturating_sub(2);
+    let cut = listing.char_indices().nth(MOST).map(|(end, _)| {
+        let end = listing[..end].rfind('\n').unwrap_or(end);
+        (end, listing[end..].lines().count().saturating_sub(2))
+    });
+    match cut {
+        // Beyond the bound there may be nothing but the end of the listing.
+        None | Some((_, 0)) => description.push_str(listing),
+        Some((end, more)) => {
             description.push_str(&listing[..end]);
             let _ = write!(description, "\n… and {more} more\n</available-deferred-tools>");
         }

@@ -2,6 +2,8 @@
 //!
 //! Answers for every ending as one [`CallOutcome`], and for telling others of an internal error. Leaves out the call.
 
+use std::time::Duration;
+
 use devloop_contract::error::{Access, Ground};
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
 use devloop_contract::{ExpectedFailure, InternalError, ToolError};
@@ -161,13 +163,17 @@ pub(super) fn panicked(tool: &Definition, error: Panic) -> InternalError {
     InternalError::new(format!("the call of {} broke off", tool.name), error)
 }
 
-pub(super) fn no_turn(busy: Busy) -> FailureBody {
+pub(super) fn no_turn(busy: Busy, wait: Duration) -> FailureBody {
+    let within = match busy {
+        Busy::TooLate(_) => format!(", and a call waits at most {wait:?}"),
+        Busy::Gate(_) | Busy::Scheduler(_) => String::new(),
+    };
     let hint = "Call again when they have been answered.".to_owned();
-    FailureBody::of_path("tool_busy", format!("{busy}; nothing was done"), hint)
+    FailureBody::of_path("tool_busy", format!("{busy}{within}; nothing was done"), hint)
 }
 
-pub(super) fn timed_out(tool: &Definition) -> FailureBody {
-    let reason = format!("{} took longer than {:?} and was told to stop", tool.name, tool.timeout);
+pub(super) fn timed_out(tool: &Definition, time: Duration) -> FailureBody {
+    let reason = format!("{} took longer than {time:?} and was told to stop", tool.name);
     let hint = "Look at what it left before you call again: it may have done part of its work.".to_owned();
     FailureBody::of_path("tool_timeout", reason, hint)
 }

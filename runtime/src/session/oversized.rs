@@ -17,11 +17,17 @@ use super::work::Ran;
 use super::{Answer, Runner, Session};
 use crate::call::{Passed, text_block};
 
-/// The most bytes of pictures, sounds and other binary content of one answer, in base64: some large pictures.
-const MOST_BINARY: usize = 4 << 20;
-
 /// As much of a block of text stays at least.
 const SHORTEST_TEXT: usize = 200;
+
+/// How much an answer may have.
+#[derive(Clone, Copy)]
+struct Room {
+    /// Characters.
+    budget: Budget,
+    /// Bytes of pictures, sounds and other binary content, in base64.
+    binary: usize,
+}
 
 impl Session {
     /// The artifacts of this session; `None` when this machine has no place for them. Nothing removes them but
@@ -29,12 +35,17 @@ impl Session {
     pub fn artifacts(&self) -> Option<ArtifactStore> {
         let project = &self.inner.project;
         let root = project.artifacts.as_deref()?;
-        Some(ArtifactStore::new(root, &project.dir, &self.inner.identity.session_id))
+        let store = ArtifactStore::new(root, &project.dir, &self.inner.identity.session_id);
+        Some(store.with_limits(project.config.artifacts))
     }
 
     /// The answer as the caller gets it: itself, unless it is too large.
     pub(super) async fn within_budget(&self, entry: &Entry<Runner>, ran: Ran) -> Ran {
-        let budget = Budget::default();
+        let settings = self.inner.project.config();
+        let room = Room {
+            budget: settings.budget(),
+            binary: settings.result_binary_bytes,
+        };
         let answer = ran?;
         let length = match &answer {
             Answer::Json(value) => oversized::characters(value),
@@ -42,22 +53,24 @@ impl Session {
         };
         let fits_binary = match &answer {
             Answer::Json(_) => true,
-            Answer::Passed(passed) => binary(passed) <= MOST_BINARY,
+            Answer::Passed(passed) => binary(passed) <= room.binary,
         };
-        if length <= budget.usual && fits_binary {
+        if length <= room.budget.usual && fits_binary {
             return Ok(answer);
         }
-        let (content, mime) = whole(&answer);
+        let (content, mime) = whole(&answer, settings.artifacts.file_bytes);
         let kept = self.keep(entry.name(), content, mime).await?;
         let fits = |value: &Value| entry.compiled().check_output(value).is_ok();
         let cut = match answer {
             // What is no object was never promised to be one: it is shown as a text.
-            Answer::Json(value) if value.is_object() => oversized::cut(&value, &kept, budget, fits).map(Answer::Json),
-            Answer::Json(Value::String(text)) => passed(Passed::of_text(&text), &kept, budget, fits),
-            Answer::Json(value) => passed(Passed::of_text(&value.to_string()), &kept, budget, fits),
-            Answer::Passed(answer) => passed(answer, &kept, budget, fits),
+            Answer::Json(value) if value.is_object() => {
+                oversized::cut(&value, &kept, room.budget, fits).map(Answer::Json)
+            }
+            Answer::Json(Value::String(text)) => passed(Passed::of_text(&text), &kept, room, fits),
+            Answer::Json(value) => passed(Passed::of_text(&value.to_string()), &kept, room, fits),
+            Answer::Passed(answer) => passed(answer, &kept, room, fits),
         };
-        cut.ok_or_else(|| ErasedRefusal::Expected(Box::new(too_large(entry.name(), length, budget, &kept))).into())
+        cut.ok_or_else(|| ErasedRefusal::Expected(Box::new(too_large(entry.name(), length, room.budget, &kept))).into())
     }
 
     /// Keeps the whole; gives what names it to a model.
@@ -122,16 +135,16 @@ fn too_large(tool: &str, length: usize, budget: Budget, kept: &Value) -> Failure
 }
 
 /// The content of the artifact: a lone text as it is, anything else as JSON in lines.
-fn whole(answer: &Answer) -> (Vec<u8>, &'static str) {
+fn whole(answer: &Answer, most: u64) -> (Vec<u8>, &'static str) {
     const JSON: &str = "application/json";
     match answer {
         Answer::Json(Value::String(text)) => (text.as_bytes().to_vec(), "text/plain"),
-        Answer::Json(value) => (oversized::content(value), JSON),
+        Answer::Json(value) => (oversized::content(value, most), JSON),
         Answer::Passed(passed) => match (&passed.content[..], &passed.structured_content) {
             ([only], None) if text_of(only).is_some() => {
                 (text_of(only).unwrap_or_default().as_bytes().to_vec(), "text/plain")
             }
-            _ => (oversized::content(&json!(passed)), JSON),
+            _ => (oversized::content(&json!(passed), most), JSON),
         },
     }
 }
@@ -201,7 +214,11 @@ fn text_of(block: &Value) -> Option<&str> {
 }
 
 /// A server's answer with its texts cut, and a text more that says how to read the whole.
-fn passed(mut answer: Passed, kept: &Value, budget: Budget, fits: impl Fn(&Value) -> bool) -> Option<Answer> {
+fn passed(mut answer: Passed, kept: &Value, room: Room, fits: impl Fn(&Value) -> bool) -> Option<Answer> {
+    let Room {
+        budget,
+        binary: mut binary_room,
+    } = room;
     if let Some(structured) = &answer.structured_content
         && oversized::characters(structured) > budget.usual
     {
@@ -217,7 +234,6 @@ fn passed(mut answer: Passed, kept: &Value, budget: Budget, fits: impl Fn(&Value
     }
     let note = json!({ oversized::FIELD: note }).to_string();
     let mut room = budget.usual.saturating_sub(note.chars().count());
-    let mut binary_room = MOST_BINARY;
     for block in &mut answer.content {
         let left_out = match part_of(block) {
             Part::Text(_) => None,

@@ -184,13 +184,11 @@ impl Work for Call {
                     Replay::Safe => input.clone(),
                     Replay::Never => input.take(),
                 };
-                match input {
-                    Some(input) => Answer::Json(dispatch(context, input).await?),
-                    None => {
-                        let twice = InternalError::bare("a call that may not be repeated was tried twice");
-                        return Err(ErasedRefusal::Tool(twice.into()).into());
-                    }
-                }
+                let Some(input) = input else {
+                    let twice = InternalError::bare("a call that may not be repeated was tried twice");
+                    return Err(ErasedRefusal::Tool(twice.into()).into());
+                };
+                Answer::Json(dispatch(context, input).await?)
             }
             Body::Service { runner, call } => {
                 let answer = WITHIN.scope(within, until_dropped(&**runner, call)).await;

@@ -235,3 +235,106 @@ impl Listener for Board {
         self.said("warning", "stdout", &format!("not a frame of the protocol: {text}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use devloop_core::catalogue::{Offered, Refused, Replaced};
+    use serde_json::json;
+
+    use super::*;
+    use crate::upstream::McpConfig;
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<Notice>>);
+
+    impl Sink for Kept {
+        fn tools(&self, server: &str, _: Vec<Offered>) -> Result<Replaced, Refused> {
+            Err(Refused {
+                server: server.to_owned(),
+                reasons: Vec::new(),
+            })
+        }
+
+        fn gone(&self, _: &str) {}
+
+        fn notice(&self, notice: Notice) {
+            self.0.lock().unwrap().push(notice);
+        }
+    }
+
+    fn board() -> (Board, Arc<Kept>) {
+        let text = br#"{"mcpServers": {"a": {"command": "x"}}}"#;
+        let config = McpConfig::parse("mcp.json", text, |_| None).unwrap();
+        let kept = Arc::new(Kept::default());
+        let board = Board::new(
+            "a".into(),
+            config.servers["a"].clone(),
+            Arc::clone(&kept) as _,
+            Instant::now(),
+        );
+        (board, kept)
+    }
+
+    #[test]
+    fn sixteen_steps_that_come_before_anybody_follows_are_kept() {
+        for (steps, first) in [(16, 0), (17, 1)] {
+            let (board, _) = board();
+            for step in 0..steps {
+                board.notified("notifications/progress", json!({"progressToken": 7, "progress": step}));
+            }
+            let (to, mut heard) = mpsc::unbounded_channel();
+            board.follow(&ProgressToken(request_id(&json!(7)).unwrap()), to);
+            let heard: Vec<f64> = std::iter::from_fn(|| heard.try_recv().ok())
+                .map(|step| step.done)
+                .collect();
+            assert_eq!((heard.len(), heard[0]), (16, f64::from(first)));
+        }
+    }
+
+    #[test]
+    fn the_last_three_lines_of_standard_error_are_remembered_200_characters_of_each() {
+        let (board, _) = board();
+        for line in ["one", "two", "three", &"x".repeat(201)] {
+            board.said("info", "stderr", line);
+        }
+        assert_eq!(board.last_words(), format!("two / three / {}…", "x".repeat(200)));
+        board.said("info", "stderr", &"y".repeat(200));
+        assert!(board.last_words().ends_with(&format!("/ {}", "y".repeat(200))));
+    }
+
+    #[test]
+    fn texts_and_names_of_a_server_are_bounded() {
+        let logged = |board: &Board, kept: &Kept, params: Value| {
+            board.notified("notifications/message", params);
+            match kept.0.lock().unwrap().pop() {
+                Some(Notice::Log(line)) => line,
+                other => panic!("{other:?}"),
+            }
+        };
+        let (board, kept) = board();
+        let line = logged(
+            &board,
+            &kept,
+            json!({"logger": "x".repeat(2_000), "data": "d".repeat(8_000)}),
+        );
+        assert_eq!(
+            (line.logger.unwrap().len(), line.data),
+            (2_000, json!("d".repeat(8_000)))
+        );
+        let line = logged(
+            &board,
+            &kept,
+            json!({"logger": "x".repeat(2_001), "data": "d".repeat(8_001)}),
+        );
+        let cut = |letter: &str, length: usize| format!("{}…", letter.repeat(length));
+        assert_eq!(
+            (line.logger.unwrap(), line.data),
+            (cut("x", 2_000), json!(cut("d", 8_000)))
+        );
+        for (bytes, told) in [(8_192, 1), (8_193, 0)] {
+            board.notified("notifications/resources/updated", json!({"uri": "u".repeat(bytes)}));
+            assert_eq!(kept.0.lock().unwrap().drain(..).count(), told);
+        }
+    }
+}

@@ -637,4 +637,29 @@ mod tests {
         let said = config.expect("it fits").servers["a"].redacted("no https://me:pass@x/mcp?key=12345678#a");
         assert_eq!(said, "no https://[hidden]@x/mcp?[hidden]");
     }
+
+    #[test]
+    fn a_name_has_128_characters_a_secret_six_and_a_file_a_mebibyte() {
+        let named = |length: usize| {
+            parse(&format!(
+                r#"{{"mcpServers": {{"{}": {{"command": "x"}}}}}}"#,
+                "é".repeat(length)
+            ))
+        };
+        assert!(named(128).is_ok());
+        let error = named(129).unwrap_err().to_string();
+        assert!(error.contains("1 to 128 characters"), "{error}");
+        let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"A_TOKEN": "abcdef", "B_TOKEN": "vwxyz"}}}}"#;
+        let said = parse(text).unwrap().servers["a"].redacted("abcdef vwxyz");
+        assert_eq!(said, "[hidden] vwxyz", "a shorter one would hide words of others");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp.json");
+        let text = r#"{"mcpServers": {"a": {"command": "x"}}}"#;
+        let blanks = |bytes: usize| fs::write(&file, format!("{text}{}", " ".repeat(bytes - text.len()))).unwrap();
+        blanks(1_048_576);
+        assert!(McpConfig::read(&file).is_ok());
+        blanks(1_048_577);
+        let error = McpConfig::read(&file).unwrap_err().to_string();
+        assert!(error.contains("1048577 bytes; at most 1048576"), "{error}");
+    }
 }

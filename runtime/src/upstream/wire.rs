@@ -465,6 +465,13 @@ mod tests {
     }
 
     #[test]
+    fn of_what_is_no_frame_500_characters_are_told() {
+        let told = |length: usize| read(format!("{}\n", "é".repeat(length)).as_bytes()).2;
+        assert_eq!(told(500), ["é".repeat(500)]);
+        assert_eq!(told(501), [format!("{}…", "é".repeat(500))]);
+    }
+
+    #[test]
     fn an_answer_that_is_too_long_is_an_error_of_its_request() {
         let long = format!(
             "{{\"result\":\"{}\",\"id\":7}}\n{{\"id\":8,\"result\":{{}}}}",

@@ -7,7 +7,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DEPTH, LOOKS, Loss, Notes, Projected, overlap, resolve, takes_text, type_of_values, types, written_as_json,
+    DEPTH, LOOKS, Loss, Notes, Projected, SILENT, description_of, implied_type, overlap, resolve, takes_text, types,
+    written_as_json,
 };
 
 /// References are written out, and each could stand for two others, and so on: this many schemas are written.
@@ -27,31 +28,6 @@ const COUNTS: &[&str] = &[
     "minProperties",
     "maxProperties",
 ];
-/// What is handled beside the loop over the keywords, or says nothing to a model.
-const SILENT: &[&str] = &[
-    "type",
-    "description",
-    "enum",
-    "const",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "$ref",
-    "$defs",
-    "definitions",
-    "$schema",
-    "$id",
-    "$comment",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-];
-
 /// An input schema as `parameters` of a function declaration; `null` when there are none. What the dialect can't say at
 /// all is asked for as a JSON text, which admission reads; where texts are taken as well, as a text alone, and said so.
 pub fn gemini(schema: &Value) -> Projected {
@@ -196,12 +172,7 @@ impl<'s> Walker<'s> {
     fn typed(&mut self, map: &'s Map<String, Value>, depth: usize) -> Value {
         let (mut kinds, null) = types(map);
         if kinds.is_empty() {
-            kinds.extend(match (map.get("enum"), map.get("const")) {
-                (Some(Value::Array(values)), _) => type_of_values(values),
-                (None, Some(value)) => type_of_values(std::slice::from_ref(value)),
-                _ if map.contains_key("properties") => Some("object"),
-                _ => None,
-            });
+            kinds.extend(implied_type(map));
         }
         let projected = match &kinds[..] {
             [one] => self.one_type(one, map, depth),
@@ -237,10 +208,7 @@ impl<'s> Walker<'s> {
         };
         let mut out = Map::new();
         out.insert("type".into(), word.into());
-        out.extend(
-            map.get("description")
-                .map(|text| ("description".to_owned(), text.clone())),
-        );
+        out.extend(description_of(map));
         self.values(kind, map, &mut out);
         for (key, value) in map {
             match key.as_str() {
@@ -301,10 +269,7 @@ impl<'s> Walker<'s> {
     }
 
     fn object(&mut self, map: &'s Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
-        match map.get("additionalProperties") {
-            None | Some(Value::Bool(false)) => {}
-            Some(_) => self.notes.add("keys beside the properties are not asked for"),
-        }
+        self.notes.keys_beside(map);
         let Some(Value::Object(named)) = map.get("properties") else {
             return;
         };

@@ -309,7 +309,40 @@ impl Notes {
     fn leave(&mut self, back: usize) {
         self.place.truncate(back);
     }
+
+    /// An object that takes keys beside its properties, where these alone are asked for.
+    fn keys_beside(&mut self, map: &Map<String, Value>) {
+        match map.get("additionalProperties") {
+            None | Some(Value::Bool(false)) => {}
+            Some(_) => self.add("keys beside the properties are not asked for"),
+        }
+    }
 }
+
+/// What OpenAI's and Gemini's subsets handle beside their loops over the keywords, or what says nothing to a model.
+const SILENT: &[&str] = &[
+    "type",
+    "description",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "$ref",
+    "$defs",
+    "definitions",
+    "$schema",
+    "$id",
+    "$comment",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
 
 /// How many schemas are looked at to know what one place takes. References could lead to any number of them.
 const LOOKS: usize = 256;
@@ -430,6 +463,22 @@ fn types(schema: &Map<String, Value>) -> (Vec<&str>, bool) {
     let kept: Vec<&str> = named.into_iter().filter(|kind| *kind != "null").collect();
     let null = kept.len() < before;
     (kept, null)
+}
+
+/// The type of a schema that names none: that of its listed values, or an object where it has properties.
+fn implied_type(map: &Map<String, Value>) -> Option<&'static str> {
+    match (map.get("enum"), map.get("const")) {
+        (Some(Value::Array(values)), _) => type_of_values(values),
+        (None, Some(value)) => type_of_values(std::slice::from_ref(value)),
+        _ if map.contains_key("properties") => Some("object"),
+        _ => None,
+    }
+}
+
+/// The description, as an entry of what is written.
+fn description_of(map: &Map<String, Value>) -> Option<(String, Value)> {
+    map.get("description")
+        .map(|text| ("description".to_owned(), text.clone()))
 }
 
 /// The type that all values have, when one word says it.

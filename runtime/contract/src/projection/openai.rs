@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::{
-    DEPTH, LOOKS, Loss, Notes, Projected, each_schema, overlap, resolve, takes_text, type_of_values, types,
-    written_as_json,
+    DEPTH, LOOKS, Loss, Notes, Projected, SILENT, description_of, each_schema, implied_type, overlap, resolve,
+    takes_text, types, written_as_json,
 };
 
 /// The API's bounds for one schema.
@@ -44,31 +44,6 @@ const KEPT: &[&str] = &[
     "minItems",
     "maxItems",
 ];
-/// What is handled beside the loop over the keywords, or says nothing to a model.
-const SILENT: &[&str] = &[
-    "type",
-    "description",
-    "enum",
-    "const",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "anyOf",
-    "oneOf",
-    "allOf",
-    "$ref",
-    "$defs",
-    "definitions",
-    "$schema",
-    "$id",
-    "$comment",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-];
-
 /// What may stand beside a reference without changing what it takes.
 const BESIDE_REFERENCE: &[&str] = &[
     "$ref",
@@ -215,10 +190,7 @@ impl<'s> Walker<'s> {
                 for (index, part) in parts.iter().enumerate() {
                     alternatives.push(self.below(&[keyword, &index.to_string()], part, depth)?);
                 }
-                out.extend(
-                    map.get("description")
-                        .map(|text| ("description".to_owned(), text.clone())),
-                );
+                out.extend(description_of(map));
                 out.insert("anyOf".into(), alternatives.into());
                 return Ok(out.into());
             }
@@ -241,14 +213,7 @@ impl<'s> Walker<'s> {
     fn typed(&mut self, map: &'s Map<String, Value>, place: Place, depth: usize) -> Result<Value, Loss> {
         let (mut kinds, null) = types(map);
         if kinds.is_empty() {
-            let listed = match (map.get("enum"), map.get("const")) {
-                (Some(Value::Array(values)), _) => type_of_values(values),
-                (None, Some(value)) => type_of_values(std::slice::from_ref(value)),
-                _ if map.contains_key("properties") => Some("object"),
-                _ if null => Some("null"),
-                _ => None,
-            };
-            match listed {
+            match implied_type(map).or(null.then_some("null")) {
                 Some(kind) => kinds.push(kind),
                 None => return self.unfit("a schema without a type is outside of strict mode"),
             }
@@ -284,10 +249,7 @@ impl<'s> Walker<'s> {
             (several, false) => json!(several),
         };
         out.insert("type".into(), kind);
-        out.extend(
-            map.get("description")
-                .map(|text| ("description".to_owned(), text.clone())),
-        );
+        out.extend(description_of(map));
         self.values(map, &mut out)?;
         for (key, value) in map {
             match key.as_str() {
@@ -351,10 +313,7 @@ impl<'s> Walker<'s> {
         if depth + 1 > LEVELS {
             return self.unfit(format!("objects nest deeper than the {LEVELS} levels of strict mode"));
         }
-        match map.get("additionalProperties") {
-            None | Some(Value::Bool(false)) => {}
-            Some(_) => self.notes.add("keys beside the properties are not asked for"),
-        }
+        self.notes.keys_beside(map);
         let needed: Vec<&str> = match map.get("required") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),

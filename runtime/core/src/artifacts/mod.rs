@@ -30,10 +30,13 @@ pub use error::ArtifactError;
 use crate::digest;
 use crate::sandbox::ProjectDir;
 
+/// No artifact that is read has more bytes, whatever the limit was when it was written.
+pub const LARGEST: u64 = 256 * 1024 * 1024;
+
 /// How much a session may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of one artifact.
+    /// The most bytes of one artifact; at most [`LARGEST`].
     pub file_bytes: u64,
     /// The most bytes of all of them.
     pub session_bytes: u64,
@@ -130,11 +133,9 @@ impl ArtifactStore {
     /// is a link, is somebody else's or open to others; `Busy`; an error of the system, after which nothing is left.
     pub fn write(&self, new: &NewArtifact<'_>) -> Result<Artifact, ArtifactError> {
         let size = new.bytes.len() as u64;
-        if size > self.limits.file_bytes {
-            return Err(ArtifactError::TooLarge {
-                bytes: size,
-                limit: self.limits.file_bytes,
-            });
+        let limit = self.limits.file_bytes.min(LARGEST);
+        if size > limit {
+            return Err(ArtifactError::TooLarge { bytes: size, limit });
         }
         let id = digest::sha256_hex(new.bytes);
         let dir = self.place.lock()?;
@@ -186,7 +187,7 @@ impl ArtifactStore {
     }
 
     fn verified(&self, dir: &directory::Opened, id: &str) -> Result<Option<Vec<u8>>, ArtifactError> {
-        let Some(bytes) = dir.read(id, self.limits.file_bytes)? else {
+        let Some(bytes) = dir.read(id, LARGEST)? else {
             return Ok(None);
         };
         let found = digest::sha256_hex(&bytes);

@@ -10,8 +10,6 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::Limits;
-
 /// How long a result may be, in characters of its JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -66,10 +64,10 @@ pub fn characters(value: &Value) -> usize {
 }
 
 /// A value as its artifact has it: in lines, so that it can be read by lines; in one, when the lines would make it larger
-/// than an artifact may be.
-pub fn content(value: &Value) -> Vec<u8> {
+/// than `most` bytes, which an artifact may have.
+pub fn content(value: &Value, most: u64) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
-    if text.len() as u64 >= Limits::default().file_bytes {
+    if text.len() as u64 >= most {
         text = serde_json::to_vec(value).unwrap_or_default();
     }
     text.push(b'\n');

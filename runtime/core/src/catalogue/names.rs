@@ -132,6 +132,19 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_has_20_characters_and_a_longer_one_is_cut_to_as_many() {
+        let fit = "a".repeat(20);
+        assert_eq!(served(&fit, &fit), format!("{fit}__{fit}"));
+        let long = "a".repeat(21);
+        let name = served(&long, &long);
+        assert_eq!(name.len(), 42, "{name}");
+        assert!(
+            name.split("__").all(|segment| segment.starts_with("aaaaaaaaa-")),
+            "{name}"
+        );
+    }
+
+    #[test]
     fn every_other_name_gets_a_suffix_of_its_own() {
         for (server, tool) in [
             ("git hub", "x"),

@@ -1,5 +1,6 @@
 //! Every promise of the catalogue, row by row.
 
+mod bounds;
 mod deferral;
 mod offered;
 mod queues;

@@ -249,6 +249,16 @@ mod tests {
     }
 
     #[test]
+    fn retry_looks_at_64_errors_of_a_chain() {
+        let chain = |errors: usize| {
+            let busy = InternalError::new("saving", io::Error::from_raw_os_error(16));
+            (2..errors).fold(busy, |error, _| InternalError::new("trying", error))
+        };
+        assert_eq!(Transient::cause_of(&chain(64)), Some(Transient::Busy));
+        assert_eq!(Transient::cause_of(&chain(65)), None);
+    }
+
+    #[test]
     fn retry_takes_nothing_else_for_transient() {
         for errno in [
             Errno::NOENT,

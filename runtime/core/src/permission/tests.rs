@@ -197,6 +197,7 @@ fn a_remembered_answer_is_what_makes_the_next_call_pass() {
 
 #[test]
 fn memory_is_bounded_and_forgets_the_oldest() {
+    assert_eq!((MOST_REMEMBERED, LONGEST_RULE), (256, 4_096), "as documented");
     let mut memory = Memory::default();
     for n in 0..=MOST_REMEMBERED {
         memory.remember(rule(&format!("T({n})")));
@@ -482,6 +483,29 @@ fn a_deny_rule_with_a_content_holds_a_tool_back_that_tells_none() {
     assert_eq!(with(List::Deny).verdict, Verdict::Deny);
     assert!(matches!(with(List::Ask).basis, Basis::Rule { list: List::Ask, .. }));
     assert_eq!(with(List::Allow).basis, Basis::Default);
+}
+
+#[test]
+fn an_untrusted_tools_input_is_searched_for_paths_as_deep_and_in_texts_as_long_as_documented() {
+    let tool = foreign("fs", "read", Kind::ReadOnly);
+    let found = |input: Value| Call::new(&tool, &input, &[]).suspected_paths().len();
+    let nested = |levels: usize| (0..levels).fold(json!("a/b"), |inner, _| json!([inner]));
+    assert_eq!((found(nested(128)), found(nested(129))), (1, 0));
+    let text = |bytes: usize| json!({ "text": format!("/{}", "a".repeat(bytes - 1)) });
+    assert_eq!((found(text(1_024)), found(text(1_025))), (1, 0));
+    // A field that is called like one holds a path however long it is.
+    let path = json!({ "path": "a".repeat(2_000) });
+    assert_eq!(found(path), 1);
+}
+
+#[test]
+fn people_are_shown_the_first_200_characters_of_a_call() {
+    let tool = own(Kind::Execute);
+    let shown = |length: usize| decided(&Policy::new(Mode::Default), &asked(&tool, &"é".repeat(length))).signature;
+    // With `Do(` and `)`.
+    assert_eq!(shown(196), format!("Do({})", "é".repeat(196)));
+    assert_eq!(shown(197), format!("Do({}…", "é".repeat(197)));
+    assert_eq!(shown(100_000), format!("Do({}…", "é".repeat(197)));
 }
 
 #[test]

@@ -10,8 +10,9 @@ use devloop_generated::tools::catalog::read_artifact::{Failure, Input, OutOfRang
 
 use crate::context::Context;
 
-/// As many characters as the text of a part may be in the answer. The other fields have room beside it.
-const WRITTEN: u64 = 14_000;
+/// As many characters as the text of a part may be in the answer, in eighths of what a result may have. The other fields
+/// have room beside it.
+const WRITTEN: usize = 7;
 
 impl Handle<ReadArtifact> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
@@ -36,7 +37,7 @@ fn read(context: &Context, input: &Input) -> Outcome<Output, Failure> {
     let room = Room {
         bytes: input.bytes,
         lines: input.lines,
-        written: WRITTEN,
+        written: (context.session().project().config().result_chars / 8 * WRITTEN) as u64,
     };
     let size = bytes.len() as u64;
     let part = page(&bytes, from, room).map_err(|error| match error {
