@@ -29,8 +29,12 @@ fn tool(name: &str) -> ToolBuilder {
     ToolBuilder::new(name.to_owned())
         .summary("Does as the test says.")
         .kind(Kind::ReadOnly)
-        .timeout(Duration::from_millis(200))
+        .timeout(Duration::from_mins(1))
         .input_schema(json!({"type": "object", "properties": {}, "additionalProperties": false}))
+}
+
+fn hasty(name: &str) -> ToolBuilder {
+    tool(name).timeout(Duration::from_millis(200))
 }
 
 fn session(
@@ -74,7 +78,7 @@ fn a_time_out_ends_its_own_call_and_not_its_callers_token() {
         call.cancel.cancelled().await;
         Err::<Value, _>(RunnerError::Cancelled)
     });
-    let session = session(&project, [(tool("stops"), stops), (tool("well"), well())], |builder| {
+    let session = session(&project, [(hasty("stops"), stops), (tool("well"), well())], |builder| {
         builder
     });
     let token = CancellationToken::new();
@@ -100,7 +104,7 @@ fn what_may_be_dropped_gives_its_turn_back() {
     });
     let session = session(
         &project,
-        [(tool("forever"), forever), (tool("well"), well())],
+        [(hasty("forever"), forever), (tool("well"), well())],
         |builder| builder,
     );
     block_on(async {
@@ -121,31 +125,26 @@ fn a_call_within_a_call_that_it_would_wait_for_is_refused_at_once() {
         })
     };
     let shared = |name: &str| tool(name).concurrency_safe().parallelism(Parallelism::Shared);
-    let long = |tool: ToolBuilder| tool.timeout(Duration::from_mins(1));
     let tools = [
-        (long(tool("alone_to_alone")), calls("alone")),
-        (long(tool("alone_to_shared")), calls("shared")),
-        (long(shared("shared_to_alone")), calls("alone")),
-        (long(shared("shared_to_shared")), calls("shared")),
-        (long(tool("alone_to_other")), calls("other")),
-        (long(tool("alone")), well()),
-        (long(shared("shared")), well()),
+        (tool("alone_to_alone"), calls("alone")),
+        (tool("alone_to_shared"), calls("shared")),
+        (shared("shared_to_alone"), calls("alone")),
+        (shared("shared_to_shared"), calls("shared")),
+        (tool("alone_to_other"), calls("other")),
+        (tool("alone"), well()),
+        (shared("shared"), well()),
     ];
     let session_of_all = session(&project, tools, |builder| builder);
     inner.set(session_of_all.clone()).unwrap();
     // Another session leads back.
-    let other = session(&project, [(long(tool("back")), calls("alone"))], |builder| builder);
+    let other = session(&project, [(tool("back"), calls("alone"))], |builder| builder);
     let leads_back = Runner::of(move |_| {
         let other = other.clone();
         async move { Ok(other.submit(request("back")).await.to_json()) }
     });
     let catalogue = session_of_all.catalogue();
-    catalogue
-        .register(long(tool("other")).build().unwrap(), well())
-        .unwrap();
-    catalogue
-        .register(long(tool("round")).build().unwrap(), leads_back)
-        .unwrap();
+    catalogue.register(tool("other").build().unwrap(), well()).unwrap();
+    catalogue.register(tool("round").build().unwrap(), leads_back).unwrap();
     block_on(async {
         for name in [
             "alone_to_alone",
