@@ -89,7 +89,7 @@ struct Slow;
 impl Approver for Slow {
     fn approve(&self, _ask: Ask) -> Boxed<'_, Approval> {
         Box::pin(async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            tokio::time::sleep(Duration::from_millis(1_300)).await;
             Approval::Once
         })
     }
@@ -101,7 +101,7 @@ fn calls_behind_one_that_a_person_is_asked_about_wait_for_it() {
     let catalogue = empty_catalogue();
     let (tool, runner) = echo(Kind::Execute, &fixture.calls);
     // The longest that a call may take is not the longest that it waits.
-    let tool = tool.timeout(Duration::from_millis(50)).build().unwrap();
+    let tool = tool.timeout(Duration::from_secs(1)).build().unwrap();
     catalogue.register(tool, runner).unwrap();
     let session = builder(&fixture.project)
         .tools(&catalogue)
