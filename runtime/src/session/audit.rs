@@ -71,7 +71,12 @@ impl Trail {
             // Nobody may be left to be told.
             let _ = tell.send(());
         });
-        if let Err(Full(entry)) = calls.keep(entry) {
+        // The call itself is no longer among them.
+        let kept = match self.session.inner.lane.executor().load() {
+            (0, _) => calls.keep_alone(entry),
+            _ => calls.keep(entry),
+        };
+        if let Err(Full(entry)) = kept {
             tokio::task::spawn_blocking(move || calls.keep_in_time(*entry));
         }
         if told.await.is_err() {

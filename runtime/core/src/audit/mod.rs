@@ -23,7 +23,7 @@ pub use writer::{Entry, Full, Writer};
 use crate::sandbox::{Durability, RelPath};
 use crate::store::journal::{Follower, Keep, Reader, Rotation, Settings};
 use crate::store::place::CALLS;
-use crate::store::{Journal, Store, StoreError, clock};
+use crate::store::{Journal, Lock, Store, StoreError, clock};
 
 /// When the live file is full, and how much is kept.
 pub const FULL: Rotation = Rotation {
@@ -159,8 +159,15 @@ impl AuditLog {
     /// # Errors
     /// Why they could not be kept: to be logged, never to fail a call. None of them is kept then.
     pub fn append(&self, calls: impl IntoIterator<Item = EndedCall>) -> Result<u64, StoreError> {
-        let mut records: Vec<CallRecord> = calls.into_iter().map(record_of).collect();
-        let appended = self.journal.append_numbered_with(WAIT, |next| {
+        self.append_in_time(calls.into_iter().map(record_of).collect())
+    }
+
+    fn append_in_time(&self, records: Vec<CallRecord>) -> Result<u64, StoreError> {
+        self.append_under(self.journal.lock(WAIT)?, records)
+    }
+
+    fn append_under(&self, lock: Lock, mut records: Vec<CallRecord>) -> Result<u64, StoreError> {
+        let appended = self.journal.append_numbered_under(lock, |next| {
             for (record, seq) in records.iter_mut().zip(next.seq..) {
                 record.seq = seq;
             }
@@ -169,10 +176,9 @@ impl AuditLog {
         Ok(appended.seq)
     }
 
-    /// Keeps everybody from writing.
-    #[cfg(test)]
-    fn lock(&self) -> crate::store::Lock {
-        self.journal.lock(WAIT).expect("nobody else holds it")
+    /// Keeps everybody else from writing, if nobody writes now.
+    fn try_lock(&self) -> Option<Lock> {
+        self.journal.lock(Duration::ZERO).ok()
     }
 
     /// The records from number `from` on, oldest first.

@@ -205,29 +205,29 @@ impl Journal {
         wait: impl Into<Wait<'w>>,
         make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
     ) -> Result<Appended, E> {
-        self.append_as(Numbers::Given, wait, make)
+        let lock = self.lock(wait)?;
+        self.append_under(lock, Numbers::Given, make)
     }
 
-    /// As [`append_all_with`](Self::append_all_with), of records that `make` gave their numbers, from the next one on: they
-    /// are written as they are, without the detour over their fields.
+    /// As [`append_all_with`](Self::append_all_with), under the journal's lock, which is then let go, and of records that
+    /// `make` gave their numbers, from the next one on: they are written as they are, without the detour over their fields.
     ///
     /// # Errors
     /// As [`append_with`](Self::append_with).
-    pub(crate) fn append_numbered_with<'w, T: Serialize, E: From<StoreError>>(
+    pub(crate) fn append_numbered_under<T: Serialize, E: From<StoreError>>(
         &self,
-        wait: impl Into<Wait<'w>>,
+        lock: Lock,
         make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
     ) -> Result<Appended, E> {
-        self.append_as(Numbers::There, wait, make)
+        self.append_under(lock, Numbers::There, make)
     }
 
-    fn append_as<'w, T: Serialize, E: From<StoreError>>(
+    fn append_under<T: Serialize, E: From<StoreError>>(
         &self,
+        lock: Lock,
         numbers: Numbers,
-        wait: impl Into<Wait<'w>>,
         make: impl FnOnce(&Next<'_>) -> Result<Vec<T>, E>,
     ) -> Result<Appended, E> {
-        let lock = self.lock(wait)?;
         let mut done = self.write_records(Share::One, numbers, make)?;
         drop(lock);
         self.wait_for(done.tickets.pop(), done.seq)?;
