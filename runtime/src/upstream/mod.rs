@@ -31,6 +31,7 @@
 mod board;
 mod child;
 mod config;
+mod fate;
 #[cfg(feature = "upstream-http")]
 mod http;
 mod list;
@@ -38,6 +39,8 @@ mod live;
 mod request;
 mod server;
 mod text;
+#[cfg(feature = "upstream-http")]
+mod watched;
 mod wire;
 
 use std::collections::BTreeMap;

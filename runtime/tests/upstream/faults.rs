@@ -10,7 +10,7 @@ use devloop_runtime::contract::Tool;
 use devloop_runtime::upstream::{CallError, CallOptions, Options};
 use serde_json::json;
 
-use crate::rig::{fake, options, pid, run, start, start_with, until};
+use crate::rig::{dead, fake, options, pid, run, start, start_with, until};
 
 fn lost(state: &ConnectionState) -> bool {
     matches!(state, ConnectionState::Lost { .. })
@@ -47,6 +47,29 @@ fn a_hang_at_the_start_costs_the_others_nothing_and_is_given_up() {
         );
         rig.upstreams.close().await;
         good.upstreams.close().await;
+    });
+}
+
+#[test]
+fn a_program_that_stands_still_is_asked_and_lost() {
+    run(async {
+        let mut options = options();
+        options.rules.silence = Some(Duration::from_millis(100));
+        options.rules.pong = Duration::from_millis(200);
+        let rig = start(&[("s", fake(&[]))], &options);
+        let before = pid(&rig.structured("s", "pid").await);
+        let stopped = std::process::Command::new("kill")
+            .args(["-STOP", &before.to_string()])
+            .status();
+        assert!(stopped.expect("it runs").success());
+        let lost = rig.changed(|state| matches!(state, ConnectionState::Lost { .. })).await;
+        let ConnectionState::Lost { reason } = lost else {
+            panic!("{lost:?}")
+        };
+        assert!(reason.contains("did not answer a ping"), "{reason}");
+        assert_ne!(pid(&rig.structured("s", "pid").await), before);
+        dead(before).await;
+        rig.upstreams.close().await;
     });
 }
 
