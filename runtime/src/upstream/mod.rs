@@ -31,6 +31,13 @@
 mod board;
 mod child;
 mod config;
+#[cfg_attr(
+    not(feature = "upstream-http"),
+    expect(
+        dead_code,
+        reason = "pipes end by themselves: only a transport over HTTP seals a fate"
+    )
+)]
 mod fate;
 #[cfg(feature = "upstream-http")]
 mod http;
