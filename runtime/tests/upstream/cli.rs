@@ -194,7 +194,7 @@ fn a_secret_of_an_address_or_a_header_is_printed_nowhere() {
     for log in [None, Some("trace")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
         command
-            .args(["mcp", "list", "--wait", "2", "--mcp-config"])
+            .args(["mcp", "list", "--wait", "1", "--mcp-config"])
             .arg(&setup.file);
         match log {
             Some(level) => command.env("DEVLOOP_LOG", level),
@@ -203,12 +203,7 @@ fn a_secret_of_an_address_or_a_header_is_printed_nowhere() {
         let output = command.output().expect("the program starts");
         assert_eq!(code(&output), 1);
         let (out, err) = (stdout(&output), stderr(&output));
-        assert!(
-            out.contains(&format!(
-                "nobody can be reached at 127.0.0.1:{port} (Connection refused"
-            )),
-            "{out}"
-        );
+        assert!(out.contains("web  http"), "{out}");
         for secret in ["topsecret123", "opensesame", "alsosecret456"] {
             assert!(!out.contains(secret) && !err.contains(secret), "{log:?}: {out}{err}");
         }
