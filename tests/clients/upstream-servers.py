@@ -4,9 +4,12 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from checks import DEVLOOP, WORK, check, equal, finish, includes, is_gone, names, project, serve
@@ -142,6 +145,101 @@ async def merged():
         none_left()
 
 
+class OverHttp:
+    """`server-everything` over streamable HTTP, on a port of loopback that it keeps when it is started again."""
+
+    def __init__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+        self.process = None
+
+    def start(self):
+        command = [NODE, str(PACKAGES / "server-everything/dist/index.js"), "streamableHttp"]
+        environment = {**os.environ, "PORT": str(self.port)}
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until("a server over HTTP", self.answers)
+
+    def answers(self):
+        try:
+            urllib.request.urlopen(self.url, timeout=5).close()
+        except urllib.error.HTTPError:
+            return True
+        except OSError:
+            assert self.process.poll() is None, f"it ended with {self.process.returncode}"
+            return False
+        return True
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+async def over_http():
+    _, files = configuration("over-http")
+    directory = project("over-http")
+    remote = OverHttp()
+    local = {"command": NODE, "args": [str(PACKAGES / "server-filesystem/dist/index.js"), str(files)]}
+    config = Path(WORK) / "over-http.mcp.json"
+    servers = {"everything": {"type": "http", "url": remote.url}, "files": local}
+    config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    allowed = ["--allow", "everything__*", "--allow", "files__*"]
+    server = StdioServerParameters(
+        command=DEVLOOP, args=serve("pm", directory, "--mcp-config", str(config), *allowed)
+    )
+    remote.start()
+    try:
+        with check("over HTTP: devloop mcp list says that it is connected"):
+            listed = devloop("list", "--format", "json", "--mcp-config", str(config))["servers"][0]
+            equal((listed["way"], listed["state"], listed["quarantined"]), ("http", "connected", 0))
+            assert listed["tools"] > 5, listed
+        async with Client(server, read_timeout_seconds=30) as client:
+            with check("over HTTP: a call goes through"):
+                result = await client.call_tool("everything__get-sum", {"a": 2, "b": 3})
+                assert not result.is_error, text_of(result)
+                names(text_of(result), ["5"])
+            with check("over HTTP: progress is passed on"):
+                steps = []
+
+                async def keep(done, total, message):
+                    steps.append(done)
+
+                await client.call_tool(LONG_RUNNING, {"duration": 1, "steps": 3}, progress_callback=keep)
+                assert len(steps) >= 2 and steps == sorted(set(steps)), steps
+            with check("over HTTP: kill -9 during a call: a clear error, and the other server goes on"):
+                call = asyncio.create_task(client.call_tool(LONG_RUNNING, {"duration": 60, "steps": 60}))
+                await asyncio.sleep(0.5)
+                remote.kill()
+                result = await call
+                assert result.is_error, text_of(result)
+                names(text_of(result), ["everything", "went away"])
+                result = await client.call_tool("files__list_directory", {"path": str(files)})
+                names(text_of(result), ["a.txt"])
+            with check("over HTTP: a call while it is down says why"):
+                result = await client.call_tool("everything__echo", {"message": "nobody"})
+                assert result.is_error, text_of(result)
+                names(text_of(result), ["everything", "Connection refused", "nothing was sent"])
+            with check("over HTTP: started again, it is connected again"):
+                remote.start()
+                result = await client.call_tool("everything__echo", {"message": "again"})
+                assert not result.is_error, text_of(result)
+                names(text_of(result), ["again"])
+            with check("over HTTP: exchanged between two calls, it costs none"):
+                remote.kill()
+                remote.start()
+                result = await client.call_tool("everything__echo", {"message": "once more"})
+                assert not result.is_error, text_of(result)
+                names(text_of(result), ["once more"])
+    finally:
+        remote.kill()
+    with check("over HTTP: nothing is left behind after the session"):
+        is_gone(directory)
+        none_left()
+
+
 def killed():
     config, _ = configuration("killed")
     directory = project("killed")
@@ -159,6 +257,8 @@ async def main():
     by_hand()
     with check("the session ends without an error"):
         await merged()
+    with check("the session over HTTP ends without an error"):
+        await over_http()
     killed()
 
 

@@ -19,8 +19,9 @@ use crate::patient;
 /// The variable that says what is logged.
 const VARIABLE: &str = "DEVLOOP_LOG";
 
-/// Warnings. rmcp warns of every error answer, which the client has been given anyway.
-const DEFAULT_FILTER: &str = "warn,rmcp=error";
+/// Warnings. rmcp warns of every error answer, which the client has been given anyway; and what its client over HTTP
+/// calls an error is told as the state of the connection, in words.
+const DEFAULT_FILTER: &str = "warn,rmcp=error,rmcp::transport::worker=off,rmcp::transport::streamable_http_client=off,rmcp::transport::common=off";
 
 /// As many bytes of lines wait for a reader that is slow.
 const QUEUE_LIMIT: usize = 256 * 1024;

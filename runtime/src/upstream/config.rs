@@ -197,6 +197,17 @@ struct Reading<'v> {
 
 const STDIO_KEYS: [&str; 4] = ["type", "command", "args", "env"];
 const HTTP_KEYS: [&str; 3] = ["type", "url", "headers"];
+/// What the names of headers may have beside letters and digits.
+const OF_TOKEN: &str = "!#$%&'*+-.^_`|~";
+/// Headers that the protocol sets by itself, and whose other values would break it.
+const OWN_HEADERS: [&str; 6] = [
+    "Accept",
+    "Content-Length",
+    "Content-Type",
+    "Last-Event-Id",
+    "Mcp-Session-Id",
+    "Transfer-Encoding",
+];
 const TYPES: [&str; 4] = ["stdio", "http", "streamable-http", "sse"];
 
 impl Reading<'_> {
@@ -273,14 +284,15 @@ impl Reading<'_> {
         match (named, server.contains_key("command"), server.contains_key("url")) {
             (Some("stdio"), _, _) | (None, true, false) => {
                 self.keys(place, server, &STDIO_KEYS);
-                let command = self.text(place, "command", server.get("command"), &mut hidden)?;
+                let command = self.text(place, "command", server.get("command"), &mut hidden);
                 let args = self.texts(&format!("{place}.args"), server.get("args"), &mut hidden);
                 let env = self.table(&format!("{place}.env"), server.get("env"), is_telling, &mut hidden);
                 let fits = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
-                if let Some(name) = env.keys().find(|name| !fits(name)) {
+                for name in env.keys().filter(|name| !fits(name)) {
                     self.problems
                         .push(format!("{place}.env: {name:?} can't be the name of a variable"));
                 }
+                let command = command?;
                 if command.reveal().is_empty() {
                     self.problems.push(format!("{place}.command: must not be empty"));
                 }
@@ -294,17 +306,16 @@ impl Reading<'_> {
             (Some("sse"), _, _) => Some(ServerConfig { way: Way::Sse, hidden }),
             (Some(_), _, _) | (None, false, true) => {
                 self.keys(place, server, &HTTP_KEYS);
-                let url = self.text(place, "url", server.get("url"), &mut hidden)?;
+                let url = self.text(place, "url", server.get("url"), &mut hidden);
                 let headers = self.table(
                     &format!("{place}.headers"),
                     server.get("headers"),
                     |_| true,
                     &mut hidden,
                 );
-                if !(url.0.starts_with("http://") || url.0.starts_with("https://")) {
-                    self.problems
-                        .push(format!("{place}.url: must begin with http:// or https://"));
-                }
+                self.headers(&format!("{place}.headers"), &headers);
+                let url = url?;
+                self.address(&format!("{place}.url"), &url);
                 if let Some((_, query)) = url.0.split_once('?') {
                     hide(&mut hidden, query);
                 }
@@ -326,6 +337,60 @@ impl Reading<'_> {
                     .push(format!("{place}: needs `command` (a program) or `url` (an address)"));
                 None
             }
+        }
+    }
+
+    /// What HTTP says of headers (RFC 9110, 5.1 and 5.5), so that it is not found out at the first request.
+    fn headers(&mut self, place: &str, headers: &BTreeMap<String, Hidden>) {
+        let mut seen = BTreeMap::new();
+        for (name, value) in headers {
+            let place = format!("{place}.{}", name.escape_debug());
+            if name.is_empty() || !name.bytes().all(is_of_token) {
+                self.problems.push(format!(
+                    "{place}: can't be the name of a header, which has letters, digits and any of {OF_TOKEN}"
+                ));
+            }
+            if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+                self.problems
+                    .push(format!("{place}: the protocol itself sets this header; leave it out"));
+            }
+            if let Some(other) = seen.insert(name.to_ascii_lowercase(), name) {
+                self.problems
+                    .push(format!("{place}: is the same header as `{}`", other.escape_debug()));
+            }
+            if value.0.chars().any(|c| c != '\t' && c.is_control()) {
+                self.problems.push(format!(
+                    "{place}: its value has control characters, such as the end of a line"
+                ));
+            }
+        }
+    }
+
+    fn address(&mut self, place: &str, url: &Hidden) {
+        let Some(rest) = url.0.strip_prefix("http://").or_else(|| url.0.strip_prefix("https://")) else {
+            return self
+                .problems
+                .push(format!("{place}: must begin with http:// or https://"));
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let (name, port) = match host.rsplit_once(':') {
+            // The colons of an address of IPv6 stand in brackets.
+            Some((name, port)) if !port.contains(']') => (name, Some(port)),
+            _ => (host, None),
+        };
+        if name.is_empty() {
+            self.problems.push(format!("{place}: has no host after `//`"));
+        }
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            self.problems.push(format!(
+                "{place}: what follows the last `:` of its host must be a port, 0 to 65535"
+            ));
+        }
+        if url.0.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            self.problems.push(format!(
+                "{place}: must have no blanks and no control characters; write them as %20 and the like"
+            ));
         }
     }
 
@@ -491,6 +556,10 @@ fn is_telling(name: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || OF_TOKEN.as_bytes().contains(&byte)
+}
+
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -583,6 +652,40 @@ mod tests {
             ]
         );
         assert!(error.to_string().starts_with("mcp.json can't be used\n- mcpServers.a"));
+    }
+
+    #[test]
+    fn nothing_hides_what_else_is_wrong_with_a_server() {
+        let error = parse(
+            r#"{"mcpServers": {
+                "a": {"command": 5, "args": "x", "env": {"A": 1, "B=": "x", "=": "y"}},
+                "b": {"url": 5, "headers": {"bad name": "x", "": "y", "X-Line": "a\nb", "accept": "*/*", "x-a": "1", "X-A": "2"}},
+                "c": {"url": "http://"},
+                "d": {"url": "https://me@x:99999/?q"},
+                "e": {"url": "http://x/a b"},
+                "f": {"url": "http://[::1]:80/mcp", "headers": {"X-Tab": "a\tä", "X-Empty": ""}}
+            }}"#,
+        )
+        .expect_err("it does not fit");
+        assert_eq!(
+            error.problems,
+            [
+                "mcpServers.a.command: must be a string, found a number",
+                "mcpServers.a.args: must be an array of strings, found a string",
+                "mcpServers.a.env.A: must be a string, found a number",
+                "mcpServers.a.env: \"=\" can't be the name of a variable",
+                "mcpServers.a.env: \"B=\" can't be the name of a variable",
+                "mcpServers.b.url: must be a string, found a number",
+                "mcpServers.b.headers.: can't be the name of a header, which has letters, digits and any of !#$%&'*+-.^_`|~",
+                "mcpServers.b.headers.X-Line: its value has control characters, such as the end of a line",
+                "mcpServers.b.headers.accept: the protocol itself sets this header; leave it out",
+                "mcpServers.b.headers.bad name: can't be the name of a header, which has letters, digits and any of !#$%&'*+-.^_`|~",
+                "mcpServers.b.headers.x-a: is the same header as `X-A`",
+                "mcpServers.c.url: has no host after `//`",
+                "mcpServers.d.url: what follows the last `:` of its host must be a port, 0 to 65535",
+                "mcpServers.e.url: must have no blanks and no control characters; write them as %20 and the like",
+            ]
+        );
     }
 
     #[test]

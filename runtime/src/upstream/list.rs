@@ -111,8 +111,20 @@ pub(super) fn hand_on(sink: &dyn Sink, server: &str, board: &Board, pages: Pages
         }
         Err(refused) => {
             board.said("error", "devloop", &refused.to_string());
-            Fetched::Refused(refused.to_string())
+            Fetched::Refused(one_line(&refused.to_string()))
         }
+    }
+}
+
+/// A list of reasons for places that have one line.
+fn one_line(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let reasons: Vec<&str> = lines.map(|line| line.trim_start_matches("- ")).collect();
+    if reasons.is_empty() {
+        first.to_owned()
+    } else {
+        format!("{first}: {}", reasons.join("; "))
     }
 }
 

@@ -10,12 +10,14 @@ use rmcp::model::ServerPeerInfo;
 use rmcp::service::Peer;
 
 use super::board::Board;
+use super::fate::Fate;
 
 /// A connection that is up.
 pub(super) struct Live {
     pub(super) epoch: Epoch,
     pub(super) peer: Peer<RoleClient>,
     pub(super) board: Arc<Board>,
+    pub(super) fate: Arc<Fate>,
     pub(super) info: Option<Arc<ServerPeerInfo>>,
 }
 

@@ -31,6 +31,14 @@
 mod board;
 mod child;
 mod config;
+#[cfg_attr(
+    not(feature = "upstream-http"),
+    expect(
+        dead_code,
+        reason = "pipes end by themselves: only a transport over HTTP seals a fate"
+    )
+)]
+mod fate;
 #[cfg(feature = "upstream-http")]
 mod http;
 mod list;
@@ -38,6 +46,8 @@ mod live;
 mod request;
 mod server;
 mod text;
+#[cfg(feature = "upstream-http")]
+mod watched;
 mod wire;
 
 use std::collections::BTreeMap;

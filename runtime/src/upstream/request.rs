@@ -9,12 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_core::catalogue::ConnectionState;
-use devloop_core::connection::Hope;
 use rmcp::RoleClient;
 use rmcp::ServiceError;
 use rmcp::model::{CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, RequestId};
 use rmcp::service::{Peer, PeerRequestOptions};
-use rmcp::transport::DynamicTransportError;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -22,18 +20,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::board::Board;
-use super::config::Way;
 use super::live::Live;
-use super::server::{Event, Server, chain};
+use super::server::Server;
 use super::wire::raw;
 use super::{text, wire};
 use crate::call::Progress;
 
 /// After a connection broke, the reason is waited for so long.
 const REASON: Duration = Duration::from_secs(3);
-
-/// What the library's HTTP client says of an answer that is larger than it may be.
-const TOO_LARGE: &str = "exceeded the maximum size";
 
 /// How a request is made.
 #[derive(Clone, Debug)]
@@ -176,7 +170,8 @@ impl fmt::Display for CallError {
 
 impl Error for CallError {}
 
-/// Makes a request and waits for its answer.
+/// Makes a request and waits for its answer. What a server has certainly not taken is sent once more, over a new
+/// connection: it may have been started anew since.
 pub(super) async fn request(
     server: &Arc<Server>,
     request: ClientRequest,
@@ -186,88 +181,85 @@ pub(super) async fn request(
     let far = Duration::from_hours(365 * 24);
     let deadline = Instant::now() + options.timeout.min(far);
     let live = connected(server, options, deadline).await?;
+    if let Some(ended) = once(server, &live, request.clone(), options, deadline).await {
+        return ended;
+    }
+    server.fades(live.epoch);
+    let live = connected(server, options, deadline).await?;
+    match once(server, &live, request, options, deadline).await {
+        Some(ended) => ended,
+        None => Err(down(server, why_lost(server, &live).await)),
+    }
+}
+
+/// Sends a request over a connection and waits for its answer. `None` when the server has not taken it.
+async fn once(
+    server: &Arc<Server>,
+    live: &Live,
+    request: ClientRequest,
+    options: &CallOptions,
+    deadline: Instant,
+) -> Option<Result<Value, CallError>> {
     let _counted = server.count_call();
-    let lost = || async {
-        CallError::Lost {
-            server: server.name.to_string(),
-            reason: why_lost(server, &live).await,
-        }
-    };
     let sent = live
         .peer
         .send_request_with_option(request, PeerRequestOptions::no_options())
         .await;
-    // Only the transport over pipes ends with its first failure.
-    let broken = |error: DynamicTransportError| {
-        let reason = server.config.redacted(&text::cut(&chain(&error), 600));
-        if reason.contains(TOO_LARGE) {
-            return CallError::TooLarge {
-                server: server.name.to_string(),
-                bytes: server.options.line_bytes as u64 + 1,
-                limit: server.options.line_bytes as u64,
-                result: None,
-            };
-        }
-        server.fades(live.epoch);
-        server.tell(Event::Ended(live.epoch, reason.clone(), Hope::Some));
-        CallError::Lost {
-            server: server.name.to_string(),
-            reason,
-        }
-    };
-    let Ok(mut handle) = sent else {
-        return Err(lost().await);
-    };
+    // The connection had ended.
+    let mut handle = sent.ok()?;
     if let Some(progress) = &options.progress {
         live.board.follow(&handle.progress_token, progress.clone());
     }
+    let id = handle.id.clone();
     let mut pending = Pending {
         peer: handle.peer.clone(),
         board: Arc::clone(&live.board),
-        id: Some(handle.id.clone()),
+        id: Some(id.clone()),
         token: handle.progress_token.clone(),
         reason: "nobody waits for the answer any more",
     };
     let answer = tokio::select! {
         biased;
-        answer = &mut handle.rx => answer,
+        answer = &mut handle.rx => answer.ok(),
         () = options.cancel.cancelled() => {
             pending.reason = "the caller cancelled";
-            return Err(CallError::Cancelled);
+            return Some(Err(CallError::Cancelled));
         }
         () = sleep_until(deadline) => {
             pending.reason = "it took too long";
-            return Err(timed_out(server, options));
+            return Some(Err(timed_out(server, options)));
         }
+        () = live.fate.sealed() => None,
     };
     pending.id = None;
-    match answer {
-        Ok(Ok(result)) => fits(server, raw(result), options),
-        Ok(Err(ServiceError::McpError(error))) if error.code == wire::TOO_LONG => Err(CallError::TooLarge {
+    let lost = |reason: String| CallError::Lost {
+        server: server.name.to_string(),
+        reason,
+    };
+    Some(match answer {
+        Some(Ok(result)) => fits(server, raw(result), options),
+        Some(Err(ServiceError::McpError(error))) if error.code == wire::TOO_LONG => Err(CallError::TooLarge {
             server: server.name.to_string(),
             bytes: error.data.as_ref().and_then(Value::as_u64).unwrap_or_default(),
             limit: server.options.line_bytes as u64,
             result: None,
         }),
-        Ok(Err(ServiceError::McpError(error))) => Err(CallError::Refused {
+        Some(Err(ServiceError::McpError(error))) if error.code == wire::LOST => {
+            Err(lost(server.config.redacted(&error.message)))
+        }
+        Some(Err(ServiceError::McpError(error))) => Err(CallError::Refused {
             server: server.name.to_string(),
             code: error.code.0,
             message: server.config.redacted(&text::cut(&error.message, 2_000)),
             data: error.data.map(|data| text::cut_json(data, 2_000)),
         }),
-        Ok(Err(ServiceError::TransportSend(error))) if matches!(server.config.way, Way::Http { .. }) => {
-            Err(broken(error))
+        _ if live.fate.was_not_taken(&id) => return None,
+        // The library says so of a single stream of events as well.
+        Some(Err(ServiceError::TransportClosed)) if !live.peer.is_transport_closed() && live.fate.why().is_none() => {
+            Err(lost("it ended the stream of its answer without an answer".to_owned()))
         }
-        // The library says so of a single stream of events as well, and does not say why.
-        Ok(Err(ServiceError::TransportClosed)) if !live.peer.is_transport_closed() => Err(CallError::Lost {
-            server: server.name.to_string(),
-            reason: format!(
-                "its answer came to no end: the stream broke, or the answer is larger than {} bytes",
-                server.options.line_bytes
-            ),
-        }),
-        Ok(Err(_)) | Err(_) => Err(lost().await),
-    }
+        _ => Err(lost(why_lost(server, live).await)),
+    })
 }
 
 fn fits(server: &Server, result: Value, options: &CallOptions) -> Result<Value, CallError> {
@@ -339,6 +331,9 @@ fn down(server: &Server, reason: String) -> CallError {
 
 /// Why the connection that was used is no more.
 async fn why_lost(server: &Server, used: &Live) -> String {
+    if let Some((reason, _)) = used.fate.why() {
+        return server.config.redacted(&reason);
+    }
     let mut known = server.watch();
     let told = known.wait_for(|known| known.ended.as_ref().is_some_and(|(epoch, _)| *epoch >= used.epoch));
     match timeout(REASON, told).await {

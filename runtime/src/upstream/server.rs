@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::board::Board;
 use super::child::{self, Program};
 use super::config::{Hidden, ServerConfig, Way};
+use super::fate::Fate;
 use super::list::{self, Fetched};
 use super::live::Live;
 use super::wire::Pipes;
@@ -169,6 +170,8 @@ struct Driver {
     /// The running attempt.
     attempt: Option<(CancellationToken, JoinHandle<()>)>,
     board: Option<Arc<Board>>,
+    /// When the server last said anything that the state machine knows of, in milliseconds.
+    heard: u64,
     had_instructions: bool,
     had_connection: bool,
 }
@@ -180,6 +183,7 @@ impl Driver {
             connection,
             attempt: None,
             board: None,
+            heard: 0,
             had_instructions: false,
             had_connection: false,
         }
@@ -216,8 +220,12 @@ impl Driver {
                 () = server.wanted.notified() => self.connection.wanted(server.now(), &mut commands),
                 () = sleep_until(deadline.unwrap_or(server.began).into()), if deadline.is_some() => {}
             }
-            if let Some(board) = &self.board {
-                let heard = Duration::from_millis(board.last_heard());
+            // What was heard before the server was asked whether it lives is no answer.
+            if let Some(board) = &self.board
+                && board.last_heard() != self.heard
+            {
+                self.heard = board.last_heard();
+                let heard = Duration::from_millis(self.heard);
                 self.connection.heard(self.connection.epoch(), heard);
             }
             self.connection.tick(server.now(), &mut commands);
@@ -310,21 +318,7 @@ impl Driver {
             }
             Command::Ping(epoch) => {
                 if let Some(live) = self.live(epoch) {
-                    let server = Arc::clone(&self.server);
-                    tokio::spawn(async move {
-                        if live.has_handshake() {
-                            let ping = PingRequest {
-                                method: PingRequestMethod,
-                                extensions: Extensions::default(),
-                            };
-                            // An error is an answer, too.
-                            let answer = live.peer.send_request(ClientRequest::PingRequest(ping)).await;
-                            if matches!(answer, Err(rmcp::ServiceError::TransportClosed)) {
-                                return;
-                            }
-                        }
-                        server.tell(Event::Heard(live.epoch));
-                    });
+                    tokio::spawn(ask(Arc::clone(&self.server), live));
                 }
             }
             Command::Say(state) => self.say(state),
@@ -401,6 +395,22 @@ impl Driver {
     }
 }
 
+/// Asks whether the server lives. A transport that finds nobody tells that by itself.
+async fn ask(server: Arc<Server>, live: Arc<Live>) {
+    if live.has_handshake() {
+        let ping = PingRequest {
+            method: PingRequestMethod,
+            extensions: Extensions::default(),
+        };
+        let answer = live.peer.send_request(ClientRequest::PingRequest(ping)).await;
+        // An error is an answer, too.
+        if !matches!(answer, Ok(_) | Err(rmcp::ServiceError::McpError(_))) {
+            return;
+        }
+    }
+    server.tell(Event::Heard(live.epoch));
+}
+
 async fn changed(board: Option<&Board>) {
     match board {
         Some(board) => board.tools_changed.notified().await,
@@ -430,7 +440,9 @@ async fn attempt(server: &Arc<Server>, epoch: Epoch, board: &Arc<Board>, stop: &
             );
             let program = started.program;
             let held = {
-                let holding = hold(server, epoch, board, stop, pipes);
+                // Pipes end by themselves.
+                let fate = Arc::default();
+                let holding = hold(server, epoch, board, stop, pipes, &fate);
                 tokio::pin!(holding);
                 let program_ended = async {
                     program.ended().await;
@@ -446,10 +458,9 @@ async fn attempt(server: &Arc<Server>, epoch: Epoch, board: &Arc<Board>, stop: &
                     }
                 }
             };
-            (
-                end(server, epoch, board, program, held.map_err(|(problem, _)| problem)).await,
-                Hope::Some,
-            )
+            let hope = held.as_ref().map_or_else(|(_, hope)| *hope, |()| Hope::Some);
+            let held = held.map_err(|(problem, _)| problem);
+            (end(server, epoch, board, program, held).await, hope)
         }
         Way::Http { url, headers } => over_http(server, epoch, board, stop, url, headers).await,
         Way::Sse => (
@@ -470,14 +481,17 @@ async fn over_http(
     headers: &BTreeMap<String, Hidden>,
 ) -> (String, Hope) {
     let limit = server.options.line_bytes;
-    let transport = match super::http::transport(url, headers, limit, Arc::clone(board) as _) {
+    let fate = Arc::default();
+    let transport = match super::http::transport(url, headers, limit, Arc::clone(board) as _, &fate) {
         Ok(transport) => transport,
         Err(problem) => return (problem, Hope::None),
     };
-    match hold(server, epoch, board, stop, transport).await {
+    let held = hold(server, epoch, board, stop, transport, &fate).await;
+    // What the library makes of it says less.
+    fate.why().unwrap_or_else(|| match held {
         Ok(()) => ("the connection ended".to_owned(), Hope::Some),
         Err(failure) => failure,
-    }
+    })
 }
 
 #[cfg(not(feature = "upstream-http"))]
@@ -532,6 +546,7 @@ async fn hold<T, E, A>(
     board: &Arc<Board>,
     stop: &CancellationToken,
     transport: T,
+    fate: &Arc<Fate>,
 ) -> Result<(), (String, Hope)>
 where
     T: IntoTransport<RoleClient, E, A>,
@@ -551,23 +566,45 @@ where
         epoch,
         peer: service.peer().clone(),
         board: Arc::clone(board),
+        fate: Arc::clone(fate),
         info: service.peer().peer_info(),
     });
+    if let Some(info) = &live.info
+        && !ProtocolVersion::KNOWN_VERSIONS.contains(&info.protocol_version)
+    {
+        let theirs = text::cut(info.protocol_version.as_str(), 40);
+        let known: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS
+            .iter()
+            .map(ProtocolVersion::as_str)
+            .collect();
+        let problem = format!(
+            "it wants to speak version `{theirs}` of the protocol, which is none that is known here ({})",
+            known.join(", ")
+        );
+        return Err((problem, Hope::None));
+    }
     if !live.has_handshake() {
         listen(&live);
     }
-    server.tell(Event::Connected(live));
+    server.tell(Event::Connected(Arc::clone(&live)));
     let token = service.cancellation_token();
     let waiting = service.waiting();
     tokio::pin!(waiting);
-    tokio::select! {
-        biased;
-        () = stop.cancelled() => {
-            token.cancel();
-            // Dropped after that, it lets go by itself.
-            let _ = timeout(LETTING_GO, waiting).await;
+    loop {
+        tokio::select! {
+            biased;
+            () = async { tokio::select! { () = stop.cancelled() => {}, () = fate.sealed() => {} } } => {
+                server.fades(epoch);
+                token.cancel();
+                // Dropped after that, it lets go by itself.
+                let _ = timeout(LETTING_GO, waiting).await;
+                break;
+            }
+            _ = &mut waiting => break,
+            () = fate.doubted() => {
+                tokio::spawn(ask(Arc::clone(server), Arc::clone(&live)));
+            }
         }
-        _ = &mut waiting => {}
     }
     server.fades(epoch);
     Ok(())
@@ -580,11 +617,6 @@ fn client() -> ClientConfig {
 }
 
 fn handshake_failed(error: &ClientInitializeError) -> (String, Hope) {
-    #[cfg(feature = "upstream-http")]
-    if error.is_authorization_required() {
-        let problem = "it wants to know who asks (HTTP 401): put what it takes into `headers`";
-        return (problem.to_owned(), Hope::None);
-    }
     let problem = match error {
         ClientInitializeError::ConnectionClosed(_) => String::new(),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return handshake_failed(fallback),

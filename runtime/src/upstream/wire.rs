@@ -28,8 +28,11 @@ use crate::lines::{Line, Lines};
 /// The code of the error that stands for an answer which was too long to keep.
 pub(super) const TOO_LONG: ErrorCode = ErrorCode(-32_099);
 
+/// The code of the error that stands for an answer which broke off on its way.
+pub(super) const LOST: ErrorCode = ErrorCode(-32_098);
+
 /// The code of the error that stands for an answer which cannot be read: that of JSON-RPC for what is no JSON.
-const UNREADABLE: ErrorCode = ErrorCode::PARSE_ERROR;
+pub(super) const UNREADABLE: ErrorCode = ErrorCode::PARSE_ERROR;
 
 /// The most bytes that wait for a server to read them. One that reads nothing and asks much is answered no more.
 const MOST_UNREAD: usize = 64 << 20;

@@ -183,6 +183,34 @@ fn a_change_of_a_server_without_a_handshake_is_heard() {
     });
 }
 
+#[cfg(feature = "upstream-http")]
+#[test]
+fn a_secret_of_an_address_or_a_header_is_printed_nowhere() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = closed.local_addr().expect("an address").port();
+    drop(closed);
+    let url = format!("http://me:opensesame@127.0.0.1:{port}/mcp?key=topsecret123");
+    let setup = setup(&json!({"web": {"url": url, "headers": {"X-Key": "alsosecret456"}}}));
+    for log in [None, Some("trace")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+        command
+            .args(["mcp", "list", "--wait", "1", "--mcp-config"])
+            .arg(&setup.file);
+        match log {
+            Some(level) => command.env("DEVLOOP_LOG", level),
+            None => command.env_remove("DEVLOOP_LOG"),
+        };
+        let output = command.output().expect("the program starts");
+        assert_eq!(code(&output), 1);
+        let (out, err) = (stdout(&output), stderr(&output));
+        assert!(out.contains("web  http"), "{out}");
+        for secret in ["topsecret123", "opensesame", "alsosecret456"] {
+            assert!(!out.contains(secret) && !err.contains(secret), "{log:?}: {out}{err}");
+        }
+        assert_eq!(log.is_none(), !err.contains("ERROR"), "{err}");
+    }
+}
+
 #[test]
 fn a_wrong_file_is_wrong_usage_with_every_place() {
     let output = setup(&json!({"s": {"command": "${DEVLOOP_UNSET_VARIABLE}"}, "t": {}})).devloop(&["list"]);

@@ -10,7 +10,7 @@ use devloop_runtime::contract::Tool;
 use devloop_runtime::upstream::{CallError, CallOptions, Options};
 use serde_json::json;
 
-use crate::rig::{fake, options, pid, run, start, start_with, until};
+use crate::rig::{dead, fake, options, pid, run, start, start_with, until};
 
 fn lost(state: &ConnectionState) -> bool {
     matches!(state, ConnectionState::Lost { .. })
@@ -47,6 +47,29 @@ fn a_hang_at_the_start_costs_the_others_nothing_and_is_given_up() {
         );
         rig.upstreams.close().await;
         good.upstreams.close().await;
+    });
+}
+
+#[test]
+fn a_program_that_stands_still_is_asked_and_lost() {
+    run(async {
+        let mut options = options();
+        options.rules.silence = Some(Duration::from_millis(100));
+        options.rules.pong = Duration::from_millis(200);
+        let rig = start(&[("s", fake(&[]))], &options);
+        let before = pid(&rig.structured("s", "pid").await);
+        let stopped = std::process::Command::new("kill")
+            .args(["-STOP", &before.to_string()])
+            .status();
+        assert!(stopped.expect("it runs").success());
+        let lost = rig.changed(|state| matches!(state, ConnectionState::Lost { .. })).await;
+        let ConnectionState::Lost { reason } = lost else {
+            panic!("{lost:?}")
+        };
+        assert!(reason.contains("did not answer a ping"), "{reason}");
+        assert_ne!(pid(&rig.structured("s", "pid").await), before);
+        dead(before).await;
+        rig.upstreams.close().await;
     });
 }
 
@@ -265,6 +288,23 @@ fn a_list_of_1_001_tools_is_refused_and_one_of_1_000_is_taken() {
 }
 
 #[test]
+fn a_version_of_the_protocol_that_nobody_knows_is_refused_at_once() {
+    run(async {
+        let rig = start(&[("s", fake(&["ancient"])), ("good", fake(&[]))], &options());
+        rig.settled().await;
+        let ConnectionState::Failed { reason } = rig.status("s").state else {
+            panic!("{:?}", rig.status("s"))
+        };
+        assert!(
+            reason.contains("version `1999-01-01`") && reason.contains("2025-11-25"),
+            "{reason}"
+        );
+        assert_eq!(rig.status("good").state, ConnectionState::Connected);
+        rig.upstreams.close().await;
+    });
+}
+
+#[test]
 fn a_list_that_is_too_large_or_has_a_name_twice_is_refused() {
     run(async {
         let rig = start(
@@ -278,10 +318,10 @@ fn a_list_that_is_too_large_or_has_a_name_twice_is_refused() {
             "{}",
             reason("large")
         );
-        assert!(
-            reason("twice").contains("the name `echo` stands twice"),
-            "{}",
-            reason("twice")
+        // In one line, as it stands in tables.
+        assert_eq!(
+            reason("twice"),
+            "the tools of the server `twice` are refused: the name `echo` stands twice"
         );
         assert_eq!(rig.names(), [""; 0]);
         rig.upstreams.close().await;

@@ -55,7 +55,7 @@ fn a_server_is_merged_and_called() {
         rig.settled().await;
         assert_eq!(
             (rig.status("h").state, rig.status("h").tools),
-            (ConnectionState::Connected, 7)
+            (ConnectionState::Connected, 11)
         );
         let result = rig.call("h", "echo", json!({"a": [1]})).await.expect("it answers");
         assert_eq!(result["structuredContent"], json!({"a": [1]}));
@@ -112,6 +112,168 @@ fn a_crash_during_a_call_is_told_and_the_server_is_found_again() {
     });
 }
 
+/// With streams that can be taken up again, nobody but the client itself says that there is nobody to take them up with.
+#[test]
+fn a_kill_during_a_call_is_told_at_once_and_the_server_is_found_again() {
+    run(async {
+        let mut fake = Fake::start("numbered", 0);
+        let other = Fake::start("good", 0);
+        let rig = start(&[("h", fake.config()), ("o", other.config())], &options());
+        rig.settled().await;
+        let call = async {
+            let error = rig.call("h", "hang", json!({})).await.expect_err("it is gone");
+            let CallError::Lost { reason, .. } = &error else {
+                panic!("{error:?}")
+            };
+            assert!(
+                reason.starts_with("the connection broke") || reason.contains("refused"),
+                "{reason}"
+            );
+            assert!(error.to_string().contains("`h` went away during the call"), "{error}");
+        };
+        let kill = async {
+            rig.logged("begun").await;
+            fake.process.kill().expect("it runs");
+            fake.process.wait().expect("it ends");
+        };
+        tokio::join!(call, kill);
+        let down = rig.call("h", "echo", json!({})).await.expect_err("nobody is there");
+        assert_eq!(down.code(), "server_down", "{down}");
+        let place = format!("nobody can be reached at 127.0.0.1:{} (Connection refused", fake.port);
+        assert!(down.to_string().contains(&place), "{down}");
+        rig.call("o", "echo", json!({})).await.expect("the other one goes on");
+        let _again = Fake::start("numbered", fake.port);
+        rig.call("h", "echo", json!({})).await.expect("it is back");
+        rig.upstreams.close().await;
+    });
+}
+
+/// Nothing tells the client that the server was started anew, until it says so of a request.
+#[test]
+fn a_session_that_is_forgotten_leads_to_a_new_handshake_and_costs_no_call() {
+    run(async {
+        for mode in ["forgets-404", "forgets-400"] {
+            let fake = Fake::start(mode, 0);
+            let rig = start(&[("h", fake.config())], &options());
+            rig.settled().await;
+            rig.call("h", "echo", json!({})).await.expect("it answers");
+            let port = fake.port;
+            drop(fake);
+            let again = Fake::start(mode, port);
+            let calls = [(); 3].map(|()| rig.call("h", "echo", json!({"a": 1})));
+            let [one, two, three] = calls;
+            let (one, two, three) = tokio::join!(one, two, three);
+            for result in [one, two, three] {
+                assert_eq!(result.expect(mode)["structuredContent"], json!({"a": 1}));
+            }
+            assert_eq!(rig.structured("h", "seen").await["handshakes"], 1, "{mode}");
+            rig.upstreams.close().await;
+            drop(again);
+        }
+    });
+}
+
+#[test]
+fn what_an_address_answers_is_told_with_its_cause_and_what_to_do() {
+    run(async {
+        let table = [
+            (
+                "302",
+                false,
+                "a redirection that is not followed (HTTP 302 Found): put the address",
+            ),
+            (
+                "401",
+                false,
+                "it wants to know who asks (HTTP 401): put what it takes into `headers`",
+            ),
+            (
+                "403",
+                false,
+                "it does not allow this (HTTP 403 Forbidden): put what it takes into `headers`",
+            ),
+            (
+                "404",
+                false,
+                "no MCP server at this address (HTTP 404 Not Found): mend its `url`",
+            ),
+            ("500", true, "it answered with HTTP 500 Internal Server Error"),
+            ("503", true, "it answered with HTTP 503 Service Unavailable"),
+            (
+                "200",
+                false,
+                "is no MCP server (it answered with `text/html` instead of JSON or events): mend its `url`",
+            ),
+        ];
+        for (mode, hope, part) in table {
+            let fake = Fake::start(mode, 0);
+            let rig = start(&[("h", fake.config())], &options());
+            let state = rig
+                .changed(|state| matches!(state, ConnectionState::Lost { .. } | ConnectionState::Failed { .. }))
+                .await;
+            let (reason, again) = match state {
+                ConnectionState::Lost { reason } => (reason, true),
+                ConnectionState::Failed { reason } => (reason, false),
+                other => panic!("{other:?}"),
+            };
+            assert!(
+                reason.contains(part) && !reason.contains("Nothing for programs"),
+                "{mode}: {reason}"
+            );
+            assert_eq!(again, hope, "{mode}: {reason}");
+            rig.upstreams.close().await;
+        }
+    });
+}
+
+#[test]
+fn what_befalls_one_request_is_its_own_affair() {
+    run(async {
+        let fake = Fake::start("good", 0);
+        let rig = start(&[("h", fake.config())], &options());
+        rig.settled().await;
+        for status in [400, 403, 429, 500, 503] {
+            let error = rig
+                .call("h", "status", json!({"status": status}))
+                .await
+                .expect_err("it is one");
+            let CallError::Refused { code, message, .. } = error else {
+                panic!("{error:?}")
+            };
+            assert_eq!(code, status, "{message}");
+            assert!(message.contains(&format!("HTTP {status}")), "{message}");
+        }
+        let error = rig.call("h", "breaks", json!({})).await.expect_err("it broke off");
+        let CallError::Lost { reason, .. } = error else {
+            panic!("{error:?}")
+        };
+        assert!(reason.starts_with("the stream of its answer broke: "), "{reason}");
+        assert_eq!(rig.structured("h", "seen").await["handshakes"], 1);
+        rig.upstreams.close().await;
+    });
+}
+
+#[test]
+fn a_server_that_freezes_is_asked_and_lost() {
+    run(async {
+        let fake = Fake::start("good", 0);
+        let mut options = options();
+        options.rules.silence = Some(Duration::from_millis(100));
+        options.rules.pong = Duration::from_millis(200);
+        let rig = start(&[("h", fake.config())], &options);
+        rig.call("h", "freeze", json!({}))
+            .await
+            .expect("it answers a last time");
+        let lost = rig.changed(|state| matches!(state, ConnectionState::Lost { .. })).await;
+        let ConnectionState::Lost { reason } = lost else {
+            panic!("{lost:?}")
+        };
+        assert!(reason.contains("did not answer a ping"), "{reason}");
+        drop(fake);
+        rig.upstreams.close().await;
+    });
+}
+
 #[test]
 fn an_answer_that_is_too_large_is_refused_in_either_form() {
     run(async {
@@ -132,14 +294,10 @@ fn an_answer_that_is_too_large_is_refused_in_either_form() {
                 .call_with("h", "big", arguments, limited)
                 .await
                 .expect_err("too large");
-            match error {
-                CallError::TooLarge { limit, .. } if !stream => assert_eq!(limit, 16 << 20),
-                // The library does not say why it ended the stream.
-                CallError::Lost { reason, .. } if stream => {
-                    assert!(reason.contains("larger than 16777216 bytes"), "{reason}");
-                }
-                other => panic!("{stream}: {other:?}"),
-            }
+            let CallError::TooLarge { limit, .. } = error else {
+                panic!("{stream}: {error:?}");
+            };
+            assert_eq!(limit, 16 << 20);
         }
         rig.call("h", "echo", json!({})).await.expect("it goes on");
         rig.upstreams.close().await;

@@ -1,6 +1,9 @@
 """An MCP server over streamable HTTP that does what a test asks for. Prints its port and serves until its input ends.
 
 Usage: http_server.py MODE [PORT]. No library but Python's own.
+
+Modes: good, changed (one tool more), locked (wants a token), numbered (its streams can be taken up again), forgets-404 and
+forgets-400 (a session of another process is refused; no stream of its own), or a status that answers everything.
 """
 import http.server
 import json
@@ -8,10 +11,13 @@ import os
 import queue
 import sys
 import threading
+import uuid
 
+SESSION = uuid.uuid4().hex
+FROZEN = threading.Event()
 MODE = sys.argv[1]
 STREAMS = []
-SEEN = {"cancelled": [], "headers": []}
+SEEN = {"cancelled": [], "headers": [], "handshakes": 0}
 OBJECT = {"type": "object", "properties": {}}
 
 
@@ -40,6 +46,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def event(self, frame):
+        if MODE == "numbered":
+            self.wfile.write(b"id: " + uuid.uuid4().hex.encode() + b"\n")
         self.wfile.write(b"data: " + json.dumps({"jsonrpc": "2.0", **frame}).encode() + b"\n\n")
         self.wfile.flush()
 
@@ -47,7 +55,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.reply(200)
 
     def do_GET(self):
+        if MODE.startswith("forgets"):
+            return self.reply(405)
+        if MODE.isdigit():
+            return self.reply(int(MODE))
         self.stream()
+        if MODE == "numbered":
+            self.event({"method": "notifications/message", "params": {"level": "info", "data": "here"}})
         mine = queue.Queue()
         STREAMS.append(mine)
         try:
@@ -60,22 +74,35 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if MODE == "locked" and self.headers.get("Authorization") != "Bearer open-sesame":
             return self.reply(401, b"", WWW_Authenticate="Bearer")
+        if MODE.isdigit():
+            page = b"<html><body>Nothing for programs.</body></html>"
+            return self.reply(int(MODE), page, "text/html", Location="https://elsewhere.example/mcp")
+        if FROZEN.is_set():
+            return threading.Event().wait(60)
         frame = json.loads(body)
         method, params, id = frame.get("method"), frame.get("params") or {}, frame.get("id")
+        if method not in ("initialize", "server/discover") and self.headers.get("Mcp-Session-Id") != SESSION:
+            if MODE == "forgets-404":
+                return self.reply(404)
+            if MODE == "forgets-400":
+                error = {"code": -32000, "message": "Bad Request: No valid session ID provided"}
+                return self.reply(400, json.dumps({"jsonrpc": "2.0", "error": error, "id": None}).encode())
         if id is None:
             if method == "notifications/cancelled":
                 SEEN["cancelled"].append(params.get("reason"))
             return self.reply(202)
         if method == "initialize":
+            SEEN["handshakes"] += 1
             return self.result(id, {
                 "protocolVersion": "2025-11-25",
                 "capabilities": {"tools": {"listChanged": True}},
                 "serverInfo": {"name": "fake-http", "version": "1"},
-            }, Mcp_Session_Id="session-1")
+            }, Mcp_Session_Id=SESSION)
         if method == "ping":
             return self.result(id, {})
         if method == "tools/list":
-            names = ["echo", "steps", "big", "crash", "change", "wait", "seen"] + (["new"] if MODE == "changed" else [])
+            names = ["echo", "steps", "big", "crash", "change", "wait", "seen", "hang", "breaks", "status", "freeze"]
+            names += ["new"] if MODE == "changed" else []
             return self.result(id, {"tools": [{"name": name, "inputSchema": OBJECT} for name in names]})
         if method == "tools/call":
             return self.call(id, params["name"], params.get("arguments") or {}, params.get("_meta", {}))
@@ -104,6 +131,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.result(id, done)
         elif name == "crash":
             os._exit(1)
+        elif name == "hang":
+            self.stream()
+            self.event({"method": "notifications/message", "params": {"level": "info", "data": "begun"}})
+            threading.Event().wait(60)
+        elif name == "breaks":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"ffff\r\ndata: {\"jsonrpc\": ")
+            self.close_connection = True
+        elif name == "status":
+            self.reply(arguments["status"], b"the cupboard is bare", "text/plain")
+        elif name == "freeze":
+            FROZEN.set()
+            self.result(id, done)
         elif name == "change":
             MODE = "changed"
             for stream in STREAMS:

@@ -175,7 +175,7 @@ def request(id, method, params):
         if MODE == "refuses":
             return send({"id": id, "error": {"code": -32000, "message": "not today"}})
         answer(id, {
-            "protocolVersion": "2025-11-25",
+            "protocolVersion": "1999-01-01" if MODE == "ancient" else "2025-11-25",
             "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}, "logging": {}},
             "serverInfo": {"name": "fake", "version": "1.2.3"},
             "instructions": "Use it well.",
