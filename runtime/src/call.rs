@@ -251,14 +251,16 @@ impl Changes {
     }
 
     /// Waits for a change, and then until there was none for 50 ms, one second at most: a storm is told once. `false`
-    /// when it was stopped instead.
+    /// when it was stopped instead, or the catalogue is gone.
     pub async fn settled(&mut self, stop: &CancellationToken) -> bool {
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.0.recv() => {}
+            change = self.0.recv() => if change.is_none() { return false },
         }
         let latest = Instant::now() + Duration::from_secs(1);
-        while Instant::now() < latest && timeout(Duration::from_millis(50), self.0.recv()).await.is_ok() {}
+        while Instant::now() < latest
+            && let Ok(Some(_)) = timeout(Duration::from_millis(50), self.0.recv()).await
+        {}
         true
     }
 }
