@@ -234,6 +234,8 @@ impl fmt::Display for RegisterError {
 impl Error for RegisterError {}
 
 /// The tools of one session or of one process.
+#[doc(alias = "ToolRegistry")]
+#[doc(alias = "DeferredToolManager")]
 #[derive(Debug)]
 pub struct Catalogue<R = ()> {
     path_rule: PathRule,

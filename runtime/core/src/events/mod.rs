@@ -467,7 +467,7 @@ mod tests {
         let listener = broker.subscribe(10);
         let hears = Arc::clone(&woken);
         let waker = Waker::from(Arc::new(Does(move || {
-            hears.store(true, std::sync::atomic::Ordering::SeqCst)
+            hears.store(true, std::sync::atomic::Ordering::SeqCst);
         })));
         let mut context = Context::from_waker(&waker);
         let mut next = pin!(listener.recv());

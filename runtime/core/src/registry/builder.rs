@@ -51,6 +51,8 @@ const LONGEST: Duration = Duration::from_hours(24);
 /// assert_eq!(wrong.unwrap_err().problems.len(), 3);
 /// # Ok::<(), devloop_core::registry::BuilderError>(())
 /// ```
+#[doc(alias = "createTool")]
+#[doc(alias = "FunctionTool")]
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ToolBuilder {
@@ -124,13 +126,16 @@ impl ToolBuilder {
         self
     }
 
-    /// Whether calls of one session may overlap.
+    /// Whether calls of one session may overlap; exclusive by default, shared by default where it is
+    /// [concurrency safe](Self::concurrency_safe). It also says where they run: an exclusive call has a thread of the
+    /// session's own and may block it, a shared one runs among the tasks of its caller and must not block.
     pub fn parallelism(mut self, parallelism: Parallelism) -> Self {
         self.parallelism = Some(parallelism);
         self
     }
 
-    /// It may be replayed automatically after a transient failure.
+    /// It may be replayed automatically after a transient failure: an internal error with `EBUSY`, `EAGAIN`, `EMFILE` or
+    /// `ENFILE` of the system among its causes.
     pub fn retry_safe(mut self) -> Self {
         self.tool.retry_safe = true;
         self
@@ -184,7 +189,7 @@ impl ToolBuilder {
         self
     }
 
-    /// The longest that a call may take; 30 s by default.
+    /// The longest that a call may take; 30 s by default. Then it is told to stop, and its caller waits no longer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.tool.timeout = timeout;
         self
@@ -203,7 +208,8 @@ impl ToolBuilder {
         self
     }
 
-    /// The input's schema from a Rust type.
+    /// The input's schema from a Rust type, in the portable form: without references, and with `null` taken from fields
+    /// that are optional anyway. [`schemars`](crate::schemars) is the version that is meant.
     #[cfg(feature = "schemars")]
     pub fn input<T: schemars::JsonSchema>(self) -> Self {
         self.input_schema(schema_of::<T>())
@@ -337,17 +343,16 @@ pub(crate) fn unfit(compiled: &CompiledTool) -> Option<BuilderError> {
         Ok(schema) => refusal(schema),
         Err(error) => Some(error.to_owned()),
     };
-    match refused {
-        Some(reason) => problems.push(format!("the input schema: {reason}")),
-        None => {
-            problems.extend(compiled.misled());
-            match compiled.check_input() {
-                Err(reason) => problems.push(reason),
-                Ok(()) => problems.extend(tool.examples.iter().filter_map(|example| {
-                    let reason = misleading(compiled, example)?;
-                    Some(format!("the example `{}`: {reason}", example.title.escape_debug()))
-                })),
-            }
+    if let Some(reason) = refused {
+        problems.push(format!("the input schema: {reason}"));
+    } else {
+        problems.extend(compiled.misled());
+        match compiled.check_input() {
+            Err(reason) => problems.push(reason),
+            Ok(()) => problems.extend(tool.examples.iter().filter_map(|example| {
+                let reason = misleading(compiled, example)?;
+                Some(format!("the example `{}`: {reason}", example.title.escape_debug()))
+            })),
         }
     }
     problems.extend(output_fault);
