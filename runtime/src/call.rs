@@ -92,6 +92,8 @@ pub enum Approval {
 }
 
 /// Asks a person.
+#[doc(alias = "HumanInTheLoop")]
+#[doc(alias = "canUseTool")]
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Asks. The call waits for the answer as long as it takes, or until it is cancelled.
     fn approve(&self, ask: Ask) -> Boxed<'_, Approval>;
@@ -285,7 +287,8 @@ pub trait ToolService: Send + Sync + 'static {
         ready(())
     }
 
-    /// Carries out one call. Never panics, always answers.
+    /// Carries out one call. Never panics, always answers. A session waits up to five seconds, once, for upstream servers
+    /// that are still connecting when no tool has the name.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send;
 
     /// What the server tells a client about itself and the role that it serves.

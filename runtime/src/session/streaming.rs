@@ -14,6 +14,7 @@ use crate::execution::StreamingExecutor;
 /// The calls of one answer of a model, on one session; named by their `tool_use_id`. Dropped, it is discarded.
 ///
 /// See [`StreamingExecutor`] for what begins when.
+#[doc(alias = "StreamingToolExecutor")]
 #[derive(Debug)]
 pub struct StreamingCalls {
     pub(super) session: Session,

@@ -209,7 +209,7 @@ impl ToolBuilder {
     }
 
     /// The input's schema from a Rust type, in the portable form: without references, and with `null` taken from fields
-    /// that are optional anyway. [`schemars`](crate::schemars) is the version that is meant.
+    /// that are optional anyway. The crate is here as `devloop_core::schemars`.
     #[cfg(feature = "schemars")]
     pub fn input<T: schemars::JsonSchema>(self) -> Self {
         self.input_schema(schema_of::<T>())
