@@ -21,12 +21,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use devloop_runtime::AgentId;
 use devloop_runtime::call::{Approval, Approver, Ask, Boxed, CallRequest, Listing, ToolService};
+use devloop_runtime::catalogue::Catalogue;
 use devloop_runtime::contract::tool::{Exposure, Kind};
-use devloop_runtime::core::catalogue::Catalogue;
-use devloop_runtime::core::permission::{List, Rule};
-use devloop_runtime::core::registry::{Naming, ToolBuilder};
 use devloop_runtime::identity::{Given, identify};
+use devloop_runtime::permission::{List, Rule};
 use devloop_runtime::project::Project;
+use devloop_runtime::registry::{Naming, ToolBuilder};
 use devloop_runtime::session::{Runner, RunnerCall, RunnerError, Session, empty_catalogue};
 use serde_json::{Map, Value, json};
 
@@ -57,7 +57,7 @@ pub(crate) async fn run(project: Project, out: &mut impl Write) -> Result<(), Fa
     // What the queue has so far are the tools that the session began with.
     session.catalogue().drain_catalog();
 
-    // What a model is shown; `devloop_runtime::projection` has it in the form of each provider.
+    // What a model is shown; `devloop_runtime::registry::projection` has it in the form of each provider.
     let shown = session.tools(Listing::Shown);
     let names: Vec<&str> = shown.iter().map(|tool| &*tool.name).collect();
     writeln!(out, "offered: {}", names.join(", "))?;
@@ -128,7 +128,7 @@ fn shop() -> Result<Catalogue<Runner>, Failure> {
             "properties": { "cents": { "type": "integer", "minimum": 0 } },
             "required": ["cents"],
         }))
-        .example("The price of tea", json!({ "item": "tea" }));
+        .example_with_output("The price of tea", json!({ "item": "tea" }), json!({ "cents": 420 }));
     let priced = Runner::of(|call: RunnerCall| async move {
         // The input was built: it fits the schema.
         match call.input["item"].as_str() {

@@ -1,9 +1,13 @@
-//! Where artifacts are on this machine.
+//! Artifacts: what is too large for a result is kept outside of the project and read in parts.
 //!
-//! Answers for finding the root in the environment. Leaves out everything below it (the core's `artifacts`).
+//! Answers for finding the root in the environment; a host gives its own with
+//! [`Project::with_artifacts`](crate::project::Project::with_artifacts). Everything below the root is the core's
+//! [`artifacts`](devloop_core::artifacts), which is here as well: [`ArtifactStore`], its limits and errors.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+pub use devloop_core::artifacts::*;
 
 /// `$XDG_STATE_HOME/devloop/artifacts`, else `~/.local/state/devloop/artifacts`; `None` when neither is said.
 pub fn root(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {

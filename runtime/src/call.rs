@@ -92,6 +92,8 @@ pub enum Approval {
 }
 
 /// Asks a person.
+#[doc(alias = "HumanInTheLoop")]
+#[doc(alias = "canUseTool")]
 pub trait Approver: fmt::Debug + Send + Sync {
     /// Asks. The call waits for the answer as long as it takes, or until it is cancelled.
     fn approve(&self, ask: Ask) -> Boxed<'_, Approval>;
@@ -251,14 +253,16 @@ impl Changes {
     }
 
     /// Waits for a change, and then until there was none for 50 ms, one second at most: a storm is told once. `false`
-    /// when it was stopped instead.
+    /// when it was stopped instead, or the catalogue is gone.
     pub async fn settled(&mut self, stop: &CancellationToken) -> bool {
         tokio::select! {
             () = stop.cancelled() => return false,
-            _ = self.0.recv() => {}
+            change = self.0.recv() => if change.is_none() { return false },
         }
         let latest = Instant::now() + Duration::from_secs(1);
-        while Instant::now() < latest && timeout(Duration::from_millis(50), self.0.recv()).await.is_ok() {}
+        while Instant::now() < latest
+            && let Ok(Some(_)) = timeout(Duration::from_millis(50), self.0.recv()).await
+        {}
         true
     }
 }
@@ -283,7 +287,8 @@ pub trait ToolService: Send + Sync + 'static {
         ready(())
     }
 
-    /// Carries out one call. Never panics, always answers.
+    /// Carries out one call. Never panics, always answers. A session waits up to five seconds, once, for upstream servers
+    /// that are still connecting when no tool has the name.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send;
 
     /// What the server tells a client about itself and the role that it serves.

@@ -94,9 +94,10 @@ impl Listener {
         self.0.try_recv().as_deref().map(Told::from)
     }
 
-    /// The next event, as soon as one is there. Blocks no thread.
-    pub async fn recv(&self) -> Told {
-        Told::from(&*self.0.recv().await)
+    /// The next event, as soon as one is there; `None` when all were taken and the project is gone. Blocks no thread, and
+    /// is cancel safe.
+    pub async fn recv(&self) -> Option<Told> {
+        self.0.recv().await.as_deref().map(Told::from)
     }
 
     /// The next event, waiting at most `timeout` for it. Blocks the thread.

@@ -43,18 +43,19 @@ impl Identity {
     }
 }
 
-/// What the operator says about a call's identity; everything has a default but the unit of an agent that needs one.
+/// What the operator says about a call's identity; everything has a default but the unit of an agent that needs one. Error
+/// texts name a field by the option of the program that gives it.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
-    /// `--company`.
+    /// The company. `--company`.
     pub company: Option<String>,
-    /// `--project`.
+    /// The project. `--project`.
     pub project: Option<String>,
-    /// `--unit`.
+    /// The unit that the agent works on: required where [`Agent::needs_unit`], refused elsewhere. `--unit`.
     pub unit: Option<String>,
-    /// `--call-id`.
+    /// The agent call: many tool calls share it. A new one by default. `--call-id`.
     pub call_id: Option<String>,
-    /// `--session-id`.
+    /// The client's session. `--session-id`.
     pub session_id: Option<String>,
 }
 
@@ -88,13 +89,13 @@ pub fn identify(
     let unit_id = match (agent.needs_unit, given.unit) {
         (true, None) => {
             return Err(IdentityError(format!(
-                "{} works on one unit: say which with --unit UNIT",
+                "{} works on one unit, and none was given: say which (on the command line: --unit UNIT)",
                 agent.name
             )));
         }
         (false, Some(unit)) => {
             return Err(IdentityError(format!(
-                "{} works on no unit: leave out --unit {unit}",
+                "{} works on no unit, and `{unit}` was given: leave it out (on the command line: leave out --unit {unit})",
                 agent.name
             )));
         }

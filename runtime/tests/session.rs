@@ -293,7 +293,7 @@ async fn an_internal_error_that_comes_after_the_time_is_over_is_escalated_all_th
             assert_eq!(watcher.0.lock().unwrap().len(), 0, "nothing has happened yet");
         }
         leave.notify_one();
-        let event = events.recv().await;
+        let event = events.recv().await.expect("the project is there");
         // The loop controller is told after the subscribers.
         while watcher.0.lock().unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;

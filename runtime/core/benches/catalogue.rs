@@ -67,6 +67,25 @@ fn build(bencher: Bencher<'_, '_>) {
     bencher.with_inputs(lists).bench_values(filled);
 }
 
+/// As many tools of a host, each judged again when it is registered.
+#[divan::bench(sample_count = 10)]
+fn register(bencher: Bencher<'_, '_>) {
+    let tool = |number: usize| {
+        let offered = offered(number);
+        let tool = ToolBuilder::new(format!("tool_{number}"))
+            .summary("Does what its name says.")
+            .input_schema(offered.input_schema)
+            .example("One", json!({"name": "x"}));
+        (tool.build().expect("it is right"), ())
+    };
+    let tools: Vec<_> = (0..SERVERS * EACH).map(tool).collect();
+    bencher.with_inputs(|| tools.clone()).bench_values(|tools| {
+        let catalogue = Catalogue::new(|_| Ok(()));
+        catalogue.register_all(tools).expect("they are new");
+        catalogue
+    });
+}
+
 /// One server's list comes again and nothing has changed.
 #[divan::bench(sample_count = 20)]
 fn replace_unchanged(bencher: Bencher<'_, '_>) {

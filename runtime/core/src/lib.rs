@@ -26,3 +26,6 @@ pub mod store;
 pub mod text;
 pub mod timeline;
 pub mod todo;
+
+#[cfg(feature = "schemars")]
+pub use schemars;

@@ -50,10 +50,10 @@ use std::time::{Duration, Instant};
 use devloop_contract::tool::Parallelism;
 use devloop_core::execution::flow::{Busy, Command, Flow, Stage};
 use devloop_core::execution::gate;
-use devloop_core::execution::history::{self, Ending, Figures, History, Record};
+use devloop_core::execution::history::{Ending, Figures, History, Record};
 use devloop_core::execution::retry::{Next, PAUSES, Retries};
 use devloop_core::execution::scheduler::{Limits, LimitsError};
-use devloop_core::execution::{CallId, SessionId};
+pub use devloop_core::execution::{CallId, SessionId, history, scheduler, turn};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -166,6 +166,7 @@ pub struct Started {
 }
 
 /// Runs the calls of all sessions of a process. Cheap to clone.
+#[doc(alias = "ToolExecutor")]
 #[derive(Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
@@ -277,6 +278,11 @@ impl Executor {
     pub fn totals(&self) -> (u64, u64) {
         let history = self.history();
         (history.calls(), history.failures())
+    }
+
+    /// The moment that the times of [`Record`]s count from.
+    pub fn began(&self) -> Instant {
+        self.inner.began
     }
 
     /// The longest that a call waits for its turn when nothing else is said of it.

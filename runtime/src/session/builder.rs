@@ -51,7 +51,7 @@ impl SessionBuilder {
         }
     }
 
-    /// More tools than those of specs: the session [forks](Catalogue::fork) the catalogue, so that what it loads and what
+    /// More tools than those of specs, made with [`empty_catalogue`]: the session [forks](Catalogue::fork) the catalogue, so that what it loads and what
     /// its servers offer is its own.
     #[must_use]
     pub fn tools(mut self, tools: &Catalogue<Runner>) -> Self {
@@ -88,14 +88,15 @@ impl SessionBuilder {
         self
     }
 
-    /// A hook, heard after those that were given before and before those of the settings.
+    /// A hook, heard in the call's turn, after those that were given before and before those of the settings.
     #[must_use]
     pub fn hook(mut self, hook: Arc<dyn Hook>) -> Self {
         self.hooks.push(hook);
         self
     }
 
-    /// Who is asked where a rule wants a person's consent and the call brings nobody of its own.
+    /// Who is asked where a rule wants a person's consent and the call brings nobody of its own. The call keeps its turn
+    /// while they think: what must come after it in the session waits.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);

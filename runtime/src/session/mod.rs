@@ -9,6 +9,7 @@ mod admission;
 mod audit;
 mod builder;
 mod explain;
+mod known;
 mod lists;
 mod outcome;
 mod oversized;
@@ -40,7 +41,7 @@ use tokio::sync::OnceCell;
 
 use crate::call::{Approver, CallOutcome, CallRequest, Changes, Listing, ToolService};
 use crate::context::{Context, MayBlock, Parts};
-use crate::execution::{Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor, caught, real_path};
+use crate::execution::{CallId, Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor, caught, real_path};
 use crate::hooks::{After, Hook};
 use crate::identity::Identity;
 use crate::project::Project;
@@ -64,6 +65,18 @@ use work::{Begun, Body, Call, Carrying, Ran, Stop, Track, Within, build, typed};
 impl HandleAll for Context {}
 
 /// One agent's session on one project. Cheap to clone; calls may run at the same time.
+///
+/// It needs a tokio runtime with time, and with io where upstream servers are [connected](Self::connect): time limits are
+/// kept by that runtime's clock, and only while the future of the call is polled. It may be used from several runtimes; a
+/// shared call runs in the one where it was submitted, which must outlive it. [`ToolRunner`] says where tools run.
+///
+/// **In its turn** a call is judged, heard by hooks and, where a rule wants it, agreed to by a person; what must come after
+/// it in the session waits meanwhile. So neither hooks nor approvers may wait for another call of the same session.
+///
+/// [`call`](ToolService::call) waits up to five seconds, once in a session, for upstream servers that are still connecting
+/// when no tool has the name; [`submit`](Self::submit) never does.
+///
+/// Upstream servers run until the last clone of the session is dropped, those that calls on their way hold included.
 #[derive(Clone, Debug)]
 pub struct Session {
     inner: Arc<Inner>,
@@ -148,7 +161,8 @@ impl Session {
         }
     }
 
-    /// Takes no more calls. Those that were taken go on.
+    /// Takes no more calls. Those that were taken go on; upstream servers run until the last clone of the session is
+    /// dropped.
     pub fn close(&self) {
         self.inner.closed.store(true, Ordering::Release);
     }
@@ -202,6 +216,9 @@ impl Session {
     /// before it has begun, it never does; dropped later, it is ended all the same, hooks, events and record included, by
     /// the tokio runtime in which it is dropped.
     ///
+    /// The input is built here, on the caller's thread. The affected paths of a tool that is no spec's are resolved here as
+    /// well: a few system calls for each, which a network's file system makes slow.
+    ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn submit(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send + use<> {
@@ -216,16 +233,16 @@ impl Session {
     pub fn carry_out(&self, request: CallRequest) -> impl Future<Output = Carried> + Send + use<> {
         let mut trail = self.trail(&request);
         let submitted = self.begin(request);
-        let (track, grip) = match &submitted {
+        let (track, grip, call) = match &submitted {
             Begun::Waits(entry, track, pending) => {
                 trail.met(entry.definition(), Some(Arc::clone(track)));
-                (Some(Arc::clone(track)), Some(pending.grip()))
+                (Some(Arc::clone(track)), Some(pending.grip()), Some(pending.call()))
             }
             Begun::Refused(entry, _) => {
                 trail.met(entry.definition(), None);
-                (None, None)
+                (None, None, None)
             }
-            Begun::Over(_) => (None, None),
+            Begun::Over(_) => (None, None, None),
         };
         let session = self.clone();
         let rest = async move {
@@ -235,6 +252,7 @@ impl Session {
             trail.end(&outcome).await;
             let judged = track.as_ref().and_then(|track| track.judged.get());
             Carried {
+                call,
                 outcome,
                 decision: judged.map(|judged| judged.decision.clone()),
                 retries: track.as_ref().map_or(0, |track| track.retries.load(Ordering::Acquire)),
@@ -539,6 +557,9 @@ fn with_listing(search: &Definition, listing: &str) -> Definition {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Carried {
+    /// The call as the executor's [records](crate::execution::Executor::records) name it; nothing when it was refused
+    /// before it got there.
+    pub call: Option<CallId>,
     /// How it ended.
     pub outcome: CallOutcome,
     /// How it was judged; nothing when it did not get that far.

@@ -3,8 +3,10 @@
 //! Answers for the one thing that tools of specs, of a host program and of upstream servers have in common: a call goes in,
 //! an answer or a refusal comes out. Leaves out everything before and after, which is the session's and the same for all.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
@@ -17,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::call::{Boxed, Passed, Progress};
 use crate::identity::Identity;
 
-/// What carries out the calls of one tool of a catalogue.
+/// What carries out the calls of one tool of a catalogue. [`ToolRunner`] says where.
 #[derive(Clone)]
 pub enum Runner {
     /// The handler that the tool's spec names.
@@ -32,7 +34,7 @@ impl Runner {
         Self::Service(Arc::new(runner))
     }
 
-    /// A runner that is a function.
+    /// A runner that is a function. [`ToolRunner`] says on which thread it runs and when it may block.
     ///
     /// ```
     /// use devloop_runtime::session::{RunnerCall, Runner};
@@ -69,9 +71,35 @@ impl fmt::Debug for Runner {
 }
 
 /// Code that carries out calls.
+///
+/// # Where it runs
+/// That depends on the tool's [`Parallelism`](devloop_contract::tool::Parallelism):
+///
+/// | | `Exclusive`, the default | `Shared` |
+/// |---|---|---|
+/// | thread | one of the session's own, `devloop-desk` | the tokio runtime in which the call was submitted |
+/// | runtime | a current-thread one of that thread, with time and io | that one |
+/// | blocking | fine: nothing else of the session runs meanwhile | holds up that runtime; use `spawn_blocking` |
+/// | `block_in_place` | panics, and is not needed | as that runtime has it |
+/// | spawned tasks | end with the session, at the latest, and do not run while the thread blocks | as that runtime has it |
+///
+/// A resource that belongs to a runtime, such as a connection with a task of its own, is therefore best made in the host's
+/// runtime and talked to over a channel. Where the system has no thread to spare, exclusive calls run as shared ones do.
+///
+/// While an exclusive tool runs, no other call of its session does: it must not wait for one. A call to the session that
+/// it belongs to is refused at once (`would_deadlock`), unless it is made by a task of its own, where it waits in vain.
+///
+/// # Failures
+/// [`RunnerError::Expected`] tells the agent what it can act on; [`RunnerError::Internal`] is logged and escalated, and the
+/// agent learns that something broke. A tool that is `retry_safe` is tried again, after 200 and 400 ms, when an internal
+/// error has an [`io::Error`] of `EBUSY`, `EAGAIN`, `EMFILE` or `ENFILE` among its causes: keep the error that the system
+/// gave, as [`RunnerError::internal`] and `?` do.
+#[doc(alias = "handler")]
+#[doc(alias = "ToolHandler")]
 pub trait ToolRunner: Send + Sync + 'static {
     /// Carries out one call, whose input was built and whose permission was given. It is not dropped half-way,
-    /// unless [`overrun`](Self::overrun) allows that: look at [`RunnerCall::cancel`]. A panic is caught and becomes an internal error.
+    /// unless [`overrun`](Self::overrun) allows that: look at [`RunnerCall::cancel`], which is also how it hears that its
+    /// time is over. A panic is caught and becomes an internal error.
     fn run(&self, call: RunnerCall) -> Boxed<'_, Result<Answer, RunnerError>>;
 
     /// What becomes of a call that was told to stop, by its time-out or by its caller, and goes on for two seconds more.
@@ -151,11 +179,34 @@ impl RunnerError {
     pub fn expected(code: &str, reason: impl Into<String>, hint: impl Into<Option<String>>) -> Self {
         Self::Expected(Box::new(FailureBody::of_path(code, reason, hint)))
     }
+
+    /// Something broke: what was being done, and what the system or a library said.
+    ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use devloop_runtime::session::RunnerError;
+    ///
+    /// // EBUSY passes by itself: a tool that is `retry_safe` is tried again.
+    /// let busy = io::Error::from_raw_os_error(16);
+    /// let error = RunnerError::internal("reading the price list", busy);
+    /// # let _ = error;
+    /// ```
+    pub fn internal(doing: impl Into<String>, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Internal(InternalError::new(doing, error))
+    }
 }
 
 impl From<InternalError> for RunnerError {
     fn from(error: InternalError) -> Self {
         Self::Internal(error)
+    }
+}
+
+/// An internal error whose text says no more than the system does; [`RunnerError::internal`] says what was being done.
+impl From<io::Error> for RunnerError {
+    fn from(error: io::Error) -> Self {
+        Self::internal("input or output failed", error)
     }
 }
 

@@ -6,18 +6,19 @@
 use devloop_contract::tool::{Kind, Parallelism};
 use devloop_core::execution::turn;
 
-use super::Session;
 use super::outcome::unforeseen;
+use super::{Carried, Session};
 use crate::call::{CallOutcome, CallRequest};
 use crate::execution::StreamingExecutor;
 
 /// The calls of one answer of a model, on one session; named by their `tool_use_id`. Dropped, it is discarded.
 ///
 /// See [`StreamingExecutor`] for what begins when.
+#[doc(alias = "StreamingToolExecutor")]
 #[derive(Debug)]
 pub struct StreamingCalls {
     pub(super) session: Session,
-    pub(super) calls: StreamingExecutor<CallOutcome>,
+    pub(super) calls: StreamingExecutor<Carried>,
 }
 
 impl StreamingCalls {
@@ -46,7 +47,7 @@ impl StreamingCalls {
         );
         self.calls.submit_under(&cancel, id, facts, move |cancel| {
             request.cancel = cancel;
-            session.submit(request)
+            session.carry_out(request)
         })
     }
 
@@ -56,10 +57,25 @@ impl StreamingCalls {
     }
 
     /// The next outcome in the order of the calls, with the `tool_use_id`; nothing when the answer is complete and all
-    /// outcomes were taken.
+    /// outcomes were taken. Waits for ever unless the answer is said to be [complete](Self::end).
+    ///
+    /// Cancel safe: dropped while it waits, it loses no outcome, and the calls go on.
     pub async fn next(&mut self) -> Option<(String, CallOutcome)> {
+        let (id, carried) = self.next_carried().await?;
+        Some((id, carried.outcome))
+    }
+
+    /// As [`next`](Self::next), and tells how the call was judged, how often it was tried and how records name it, as
+    /// [`Session::carry_out`] does. Takes the same outcomes: each is given once. Cancel safe as well.
+    pub async fn next_carried(&mut self) -> Option<(String, Carried)> {
         let (id, result) = self.calls.next().await?;
-        Some((id, result.unwrap_or_else(|panic| unforeseen(&panic))))
+        let carried = result.unwrap_or_else(|panic| Carried {
+            call: None,
+            outcome: unforeseen(&panic),
+            decision: None,
+            retries: 0,
+        });
+        Some((id, carried))
     }
 
     /// The answer is thrown away: what runs is told to stop and its outcomes are dropped, what did not begin never does.

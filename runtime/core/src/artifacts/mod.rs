@@ -87,6 +87,7 @@ pub struct Artifact {
 }
 
 /// The artifacts of one session. Holds nothing open and remembers nothing, so that other processes may work beside it.
+#[doc(alias = "SessionArtifactStore")]
 #[derive(Debug)]
 pub struct ArtifactStore {
     place: Place,

@@ -366,9 +366,12 @@ mod tests {
                 scope.spawn(move || {
                     for n in 0..300 {
                         let call = numbered(by * 1_000 + n);
-                        match n % 3 {
-                            0 => writer.keep_alone(call).unwrap(),
-                            _ => writer.keep_in_time(call),
+                        let full = match n % 3 {
+                            0 => writer.keep_alone(call).err(),
+                            _ => Some(Full(Box::new(call))),
+                        };
+                        if let Some(Full(call)) = full {
+                            writer.keep_in_time(*call);
                         }
                     }
                     writer.flush(LONG).unwrap();

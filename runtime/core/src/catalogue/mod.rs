@@ -34,6 +34,7 @@ mod testing;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::error::Error;
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use deferral::{Found, InvalidMaximum, Maximum, Unknown};
@@ -44,8 +45,8 @@ pub use queues::{
 };
 pub use snapshot::{Phase, Snapshot, Stats, TOOL_SEARCH};
 
-use crate::events::{Broker, Subscription};
-use crate::registry::{CompiledTool, Conflict, Definition, Owner, PathRule, Text};
+use crate::events::{Broker, Subscription, Wakers};
+use crate::registry::{BuilderError, CompiledTool, Conflict, Definition, Owner, PathRule, Text, unfit};
 
 use offered::{same, take};
 use queues::Queues;
@@ -213,6 +214,8 @@ pub struct RegisterError {
     pub conflicts: Vec<Conflict>,
     /// Tools of servers, which come by [`Catalogue::replace_dynamic`] alone.
     pub foreign: Vec<String>,
+    /// Tools that nobody could call, or that are not whose they say they are.
+    pub unfit: Vec<BuilderError>,
 }
 
 impl fmt::Display for RegisterError {
@@ -222,7 +225,8 @@ impl fmt::Display for RegisterError {
             .foreign
             .iter()
             .map(|who| format!("{who} belongs to a server, whose tools are replaced as a whole"));
-        let lines: Vec<String> = conflicts.chain(foreign).collect();
+        let unfit = self.unfit.iter().map(ToString::to_string);
+        let lines: Vec<String> = conflicts.chain(foreign).chain(unfit).collect();
         f.write_str(&lines.join("\n"))
     }
 }
@@ -230,6 +234,8 @@ impl fmt::Display for RegisterError {
 impl Error for RegisterError {}
 
 /// The tools of one session or of one process.
+#[doc(alias = "ToolRegistry")]
+#[doc(alias = "DeferredToolManager")]
 #[derive(Debug)]
 pub struct Catalogue<R = ()> {
     path_rule: PathRule,
@@ -246,7 +252,42 @@ struct State<R> {
     quarantined: BTreeMap<Text, Vec<Quarantined>>,
     revision: u64,
     queues: Queues,
+    /// Who waits for what was told and is woken when the lock is released.
+    waiting: Wakers,
+    /// Tools that went away, whose runners are somebody else's code as well and are dropped then.
+    gone: Vec<Arc<Entry<R>>>,
 }
+
+/// The state under its lock. Code of others runs when it is released, so that it may come back to the catalogue at once.
+struct Entered<'c, R>(Option<MutexGuard<'c, State<R>>>);
+
+impl<R> Deref for Entered<'_, R> {
+    type Target = State<R>;
+
+    fn deref(&self) -> &State<R> {
+        self.0.as_ref().expect(LOCKED)
+    }
+}
+
+impl<R> DerefMut for Entered<'_, R> {
+    fn deref_mut(&mut self) -> &mut State<R> {
+        self.0.as_mut().expect(LOCKED)
+    }
+}
+
+impl<R> Drop for Entered<'_, R> {
+    fn drop(&mut self) {
+        let Some(mut state) = self.0.take() else { return };
+        let waiting = std::mem::replace(&mut state.waiting, Wakers::none());
+        let gone = std::mem::take(&mut state.gone);
+        drop(state);
+        drop(gone);
+        waiting.wake();
+    }
+}
+
+/// Why there is a guard.
+const LOCKED: &str = "the lock is released by the drop alone";
 
 impl<R> Catalogue<R> {
     /// An empty catalogue whose tools judge their paths by `path_rule`.
@@ -272,6 +313,8 @@ impl<R> Catalogue<R> {
                 quarantined,
                 revision,
                 queues: Queues::default(),
+                waiting: Wakers::none(),
+                gone: Vec::new(),
             }),
             listeners: Broker::new(),
             veil: None,
@@ -286,23 +329,26 @@ impl<R> Catalogue<R> {
         self
     }
 
-    fn enter(&self) -> MutexGuard<'_, State<R>> {
+    fn enter(&self) -> Entered<'_, R> {
         // A change is made of parts that can't panic after the first of them.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        Entered(Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Adds one tool.
     ///
     /// # Errors
-    /// Every name or alias of it that is taken, with both owners; a tool of a server.
+    /// Everything that is wrong with it, as [`register_all`](Self::register_all) says.
     pub fn register(&self, tool: impl Into<Definition>, runner: R) -> Result<(), RegisterError> {
         self.register_all([(tool.into(), runner)])
     }
 
-    /// Adds all of the tools or none.
+    /// Adds all of the tools or none. A host's tool is judged wholly, as
+    /// [`ToolBuilder::build`](crate::registry::ToolBuilder::build) does, by the path rule of this catalogue, and its schemas
+    /// are compiled, so that its first call need not. The texts of a spec's tool were judged when it was generated.
     ///
     /// # Errors
-    /// Everything that is wrong with any of them.
+    /// Everything that is wrong with any of them: names and aliases that are taken, with both owners; tools of servers;
+    /// what is wrong with a definition itself, whose fields anybody can change; a tool that says it is a spec's and is not.
     pub fn register_all(&self, tools: impl IntoIterator<Item = (Definition, R)>) -> Result<(), RegisterError> {
         let entries: Vec<Arc<Entry<R>>> = tools
             .into_iter()
@@ -312,17 +358,23 @@ impl<R> Catalogue<R> {
         for entry in &entries {
             entry.ready_to_be_found();
         }
+        // Schemas are compiled before the lock is taken.
+        let unfit = entries
+            .iter()
+            .filter_map(|entry| misdeclared(entry.compiled()))
+            .collect();
         let mut state = self.enter();
         let mut error = RegisterError {
             conflicts: conflicts(&state.tools.index, &entries),
             foreign: Vec::new(),
+            unfit,
         };
         for entry in &entries {
             if let Owner::Server(_) = entry.definition().owner {
                 error.foreign.push(entry.definition().who());
             }
         }
-        if !(error.conflicts.is_empty() && error.foreign.is_empty()) {
+        if !(error.conflicts.is_empty() && error.foreign.is_empty() && error.unfit.is_empty()) {
             return Err(error);
         }
         if entries.is_empty() {
@@ -426,14 +478,20 @@ impl<R> Catalogue<R> {
             gone.remove(&name);
             match tools.remove(&name) {
                 None => replaced.added.push(name),
-                Some(before) if same(before.definition(), entry.definition()) => replaced.kept.push(name),
-                Some(_) => replaced.updated.push(name),
+                Some(before) => {
+                    let is_same = same(before.definition(), entry.definition());
+                    let names = if is_same {
+                        &mut replaced.kept
+                    } else {
+                        &mut replaced.updated
+                    };
+                    names.push(name);
+                    state.gone.push(before);
+                }
             }
             tools.insert(&entry);
         }
-        for name in &gone {
-            tools.remove(name);
-        }
+        state.gone.extend(gone.iter().filter_map(|name| tools.remove(name)));
         forget(&mut state.loaded, gone.iter().map(|name| &**name));
         replaced.removed = gone.into_iter().collect();
         for names in [&mut replaced.added, &mut replaced.updated, &mut replaced.kept] {
@@ -458,7 +516,8 @@ impl<R> Catalogue<R> {
 
     /// Takes away all tools of a server, by their owner and not by their names. The names, sorted.
     pub fn remove_dynamic(&self, server: &str) -> Vec<Text> {
-        let mut state = self.enter();
+        let mut entered = self.enter();
+        let state = &mut *entered;
         let server: Text = server.to_owned().into();
         state.quarantined.remove(&server);
         let gone = owned(&state.tools.sorted, &Owner::Server(server.clone()));
@@ -466,12 +525,10 @@ impl<R> Catalogue<R> {
             return Vec::new();
         }
         let tools = Arc::make_mut(&mut state.tools);
-        for name in &gone {
-            tools.remove(name);
-        }
+        state.gone.extend(gone.iter().filter_map(|name| tools.remove(name)));
         forget(&mut state.loaded, gone.iter().map(|name| &**name));
         let gone: Vec<Text> = gone.into_iter().collect();
-        self.changed(&mut state, Cause::Removed { server }, |change| {
+        self.changed(state, Cause::Removed { server }, |change| {
             change.removed.clone_from(&gone);
         });
         gone
@@ -648,8 +705,27 @@ impl<R> Catalogue<R> {
             names.sort_unstable();
         }
         state.queues.changed(change.clone());
-        self.listeners.publish(change);
+        state.waiting.append(self.listeners.hand_out(change));
     }
+}
+
+/// What is wrong with a tool that is to be registered, apart from who else has its names.
+fn misdeclared(compiled: &CompiledTool) -> Option<BuilderError> {
+    let tool = compiled.definition();
+    let mut error = match tool.owner {
+        Owner::Host => unfit(compiled),
+        // Of a spec, or of a server, whose tools are refused here whatever they are.
+        Owner::BuiltIn | Owner::Server(_) => None,
+    };
+    if let Some(claim) = tool.misclaimed() {
+        let mut told = error.unwrap_or_else(|| BuilderError {
+            name: tool.name.clone().into_owned(),
+            problems: Vec::new(),
+        });
+        told.problems.insert(0, claim);
+        error = Some(told);
+    }
+    error
 }
 
 fn forget<'n>(loaded: &mut Arc<BTreeSet<Text>>, names: impl IntoIterator<Item = &'n str>) {

@@ -33,6 +33,10 @@ pub const DESCRIPTION_BYTES: usize = 16 << 10;
 /// The largest schema, as JSON.
 pub const SCHEMA_BYTES: usize = 256 << 10;
 
+/// What is noted of a tool whose output has a schema that is no object.
+const NO_OUTPUT_SCHEMA: &str =
+    "The server's schema of its output is left out: its root does not have the type `object`.";
+
 /// One tool as a server lists it: what of the protocol's `Tool` is looked at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -203,12 +207,8 @@ fn fault(tool: &Offered) -> Option<String> {
                 "its {which} schema has {bytes} bytes; at most {SCHEMA_BYTES} are taken"
             ));
         }
-        let refusal = match which {
-            "input" => refusal(schema),
-            // Clients read an output; they don't hand its schema to a provider.
-            _ if schema["type"] == "object" => None,
-            _ => Some("the root must have the type `object`".to_owned()),
-        };
+        // A schema of the output that no client takes is left out; the tool can be called all the same.
+        let refusal = (which == "input").then(|| refusal(schema)).flatten();
         refusal.map(|reason| format!("its {which} schema: {reason}"))
     })
 }
@@ -248,7 +248,16 @@ fn definition(server: &str, offered: Offered) -> Definition {
     tool.description = description.into();
     tool.category = server.to_owned().into();
     tool.input_schema = offered.input_schema.into();
-    tool.output_schema = offered.output_schema.map(Into::into);
+    // The protocol wants an object, and one tool with another output makes clients refuse the whole list.
+    if offered
+        .output_schema
+        .as_ref()
+        .is_some_and(|schema| schema["type"] != "object")
+    {
+        tool.notes.push(NO_OUTPUT_SCHEMA.into());
+    } else {
+        tool.output_schema = offered.output_schema.map(Into::into);
+    }
     tool.annotations = (!claims.is_empty()).then_some(claims);
     tool
 }
@@ -264,6 +273,7 @@ pub(super) fn same(one: &Definition, other: &Definition) -> bool {
         && one.title == other.title
         && one.description == other.description
         && one.annotations == other.annotations
+        && one.notes == other.notes
         && one.input_schema.value() == other.input_schema.value()
         && output(one) == output(other)
 }

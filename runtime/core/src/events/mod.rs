@@ -38,7 +38,47 @@ pub struct EventRecord {
 /// Hands events to the listeners of this process: those of one project, or others. Cloning gives the same broker.
 #[derive(Debug)]
 pub struct Broker<T = EventRecord> {
-    listeners: Arc<Mutex<Vec<Weak<Queue<T>>>>>,
+    listeners: Arc<Listeners<T>>,
+}
+
+#[derive(Debug)]
+struct Listeners<T>(Mutex<Vec<Weak<Queue<T>>>>);
+
+impl<T> Drop for Listeners<T> {
+    /// Nothing more will come, and whoever waits is to know.
+    fn drop(&mut self) {
+        let listeners = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for queue in listeners.iter().filter_map(Weak::upgrade) {
+            let wakers = {
+                let mut held = enter(&queue.held);
+                held.ended = true;
+                std::mem::take(&mut held.wakers)
+            };
+            queue.arrived.notify_all();
+            Wakers(wakers).wake();
+        }
+    }
+}
+
+/// Who waits for an event that was handed out. A waker is somebody else's code, which may come back to where the event
+/// came from: it runs when every lock is released.
+#[derive(Debug)]
+#[must_use = "whoever waits is woken by `wake` alone"]
+pub(crate) struct Wakers(Vec<Waker>);
+
+impl Wakers {
+    pub(crate) const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(crate) fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
+
+    /// Wakes all. No lock may be held.
+    pub(crate) fn wake(self) {
+        self.0.into_iter().for_each(Waker::wake);
+    }
 }
 
 impl<T> Clone for Broker<T> {
@@ -50,7 +90,7 @@ impl<T> Clone for Broker<T> {
 
 impl<T> Default for Broker<T> {
     fn default() -> Self {
-        let listeners = Arc::default();
+        let listeners = Arc::new(Listeners(Mutex::default()));
         Self { listeners }
     }
 }
@@ -69,19 +109,26 @@ impl<T> Broker<T> {
             held: Mutex::new(Held {
                 events: VecDeque::new(),
                 dropped: 0,
+                ended: false,
                 wakers: Vec::new(),
             }),
             arrived: Condvar::new(),
         });
-        enter(&self.listeners).push(Arc::downgrade(&queue));
+        enter(&self.listeners.0).push(Arc::downgrade(&queue));
         Subscription { queue }
     }
 
-    /// Hands an event to every listener; never waits for one.
+    /// Hands an event to every listener; never waits for one. Tasks that wait are woken by this thread, without a lock.
     pub fn publish(&self, event: T) {
+        self.hand_out(event).wake();
+    }
+
+    /// As [`publish`](Self::publish), for who holds a lock: those that wait are woken when it is released.
+    pub(crate) fn hand_out(&self, event: T) -> Wakers {
         let event = Arc::new(event);
+        let mut wakers = Vec::new();
         // The list stays locked, so that all listeners see one order.
-        enter(&self.listeners).retain(|listener| {
+        enter(&self.listeners.0).retain(|listener| {
             let Some(queue) = listener.upgrade() else { return false };
             let mut held = enter(&queue.held);
             if held.events.len() == queue.capacity {
@@ -90,9 +137,10 @@ impl<T> Broker<T> {
             }
             held.events.push_back(Arc::clone(&event));
             queue.arrived.notify_one();
-            held.wakers.drain(..).for_each(Waker::wake);
+            wakers.append(&mut held.wakers);
             true
         });
+        Wakers(wakers)
     }
 }
 
@@ -107,6 +155,8 @@ struct Queue<T> {
 struct Held<T> {
     events: VecDeque<Arc<T>>,
     dropped: u64,
+    /// Whether the broker is gone.
+    ended: bool,
     /// Tasks that wait for the next.
     wakers: Vec<Waker>,
 }
@@ -117,18 +167,31 @@ pub struct Subscription<T = EventRecord> {
     queue: Arc<Queue<T>>,
 }
 
+impl<T> Drop for Subscription<T> {
+    /// The broker may hold the queue for a moment more, and must not be the one that drops a waker.
+    fn drop(&mut self) {
+        let wakers = std::mem::take(&mut enter(&self.queue.held).wakers);
+        drop(wakers);
+    }
+}
+
 impl<T> Subscription<T> {
     /// The next event, if one is there.
     pub fn try_recv(&self) -> Option<Arc<T>> {
         enter(&self.queue.held).events.pop_front()
     }
 
-    /// The next event, as soon as one is there. For tasks: no thread is blocked, and nothing is lost when it is dropped.
-    pub async fn recv(&self) -> Arc<T> {
+    /// The next event, as soon as one is there; `None` when all were taken and no more can come, as every clone of the
+    /// broker, or the catalogue that tells its changes, is gone. For tasks: no thread is blocked. Cancel safe: an event is
+    /// taken only by the poll that gives it.
+    pub async fn recv(&self) -> Option<Arc<T>> {
         poll_fn(|context| {
             let mut held = enter(&self.queue.held);
             if let Some(event) = held.events.pop_front() {
-                return Poll::Ready(event);
+                return Poll::Ready(Some(event));
+            }
+            if held.ended {
+                return Poll::Ready(None);
             }
             if !held.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
                 held.wakers.push(context.waker().clone());
@@ -138,16 +201,17 @@ impl<T> Subscription<T> {
         .await
     }
 
-    /// The next event, waiting at most `timeout` for it. Blocks the thread.
+    /// The next event, waiting at most `timeout` for it, and not at all when no more can come. Blocks the thread.
     pub fn recv_timeout(&self, timeout: Duration) -> Option<Arc<T>> {
-        let deadline = Instant::now() + timeout;
+        // A time that no clock reaches is for ever.
+        let deadline = Instant::now().checked_add(timeout);
         let mut held = enter(&self.queue.held);
         loop {
             if let Some(event) = held.events.pop_front() {
                 return Some(event);
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let left = deadline.map_or(timeout, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_zero() || held.ended {
                 return None;
             }
             held = self
@@ -221,7 +285,7 @@ impl EventJournal {
             payload,
         };
         // Listeners get the events of this process in the order of their numbers: whoever stopped at one goes on there.
-        let _in_order = enter(&self.in_order);
+        let in_order = enter(&self.in_order);
         let kept = self.journal.append_with(WAIT, |next| {
             event.seq = next.seq;
             // Nor does their time go back, whatever the clock does.
@@ -231,7 +295,9 @@ impl EventJournal {
         if kept.is_err() {
             event.seq = 0;
         }
-        self.broker.publish(event);
+        let wakers = self.broker.hand_out(event);
+        drop(in_order);
+        wakers.wake();
         kept.map(|appended| appended.seq)
     }
 
@@ -335,13 +401,92 @@ mod tests {
         assert!(next.as_mut().poll(&mut context).is_pending());
         broker.publish(event(1));
         assert_eq!(counts.0.load(std::sync::atomic::Ordering::SeqCst), 1, "woken once");
-        assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(event) if event.seq == 1));
+        assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(Some(event)) if event.seq == 1));
         {
             let mut dropped = pin!(listener.recv());
             assert!(dropped.as_mut().poll(&mut context).is_pending());
         }
         broker.publish(event(2));
         assert_eq!(listener.try_recv().unwrap().seq, 2);
+    }
+
+    /// A waker that does something of its own.
+    struct Does<F>(F);
+
+    impl<F: Fn() + Send + Sync> std::task::Wake for Does<F> {
+        fn wake(self: Arc<Self>) {
+            (self.0)();
+        }
+    }
+
+    #[test]
+    fn a_waker_may_come_back_to_the_broker() {
+        use std::pin::pin;
+        use std::task::Context;
+
+        let broker = Broker::new();
+        let listener = broker.subscribe(10);
+        let again = broker.clone();
+        let waker = Waker::from(Arc::new(Does(move || {
+            drop(again.subscribe(1));
+            again.publish(event(2));
+        })));
+        let mut next = pin!(listener.recv());
+        assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        broker.publish(event(1));
+        assert_eq!([1, 2], [(); 2].map(|()| listener.try_recv().unwrap().seq));
+    }
+
+    #[test]
+    fn a_waker_may_emit() {
+        use std::pin::pin;
+        use std::task::Context;
+
+        let Place { store, dir: _dir } = place();
+        let journal = EventJournal::new(store, Broker::new());
+        let listener = journal.broker.subscribe(10);
+        let again = journal.clone();
+        let waker = Waker::from(Arc::new(Does(move || {
+            again.emit("second", Value::Null).unwrap();
+        })));
+        let mut next = pin!(listener.recv());
+        assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        journal.emit("first", Value::Null).unwrap();
+        assert_eq!([1, 2], [(); 2].map(|()| listener.try_recv().unwrap().seq));
+    }
+
+    #[test]
+    fn listening_ends_when_the_broker_is_gone_and_all_was_taken() {
+        use std::pin::pin;
+        use std::task::Context;
+
+        let (broker, woken) = (
+            Broker::<EventRecord>::new(),
+            Arc::new(std::sync::atomic::AtomicBool::new(false)),
+        );
+        let listener = broker.subscribe(10);
+        let hears = Arc::clone(&woken);
+        let waker = Waker::from(Arc::new(Does(move || {
+            hears.store(true, std::sync::atomic::Ordering::SeqCst);
+        })));
+        let mut context = Context::from_waker(&waker);
+        let mut next = pin!(listener.recv());
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        drop(broker.clone());
+        assert!(next.as_mut().poll(&mut context).is_pending(), "one broker is left");
+        drop(broker);
+        assert!(woken.load(std::sync::atomic::Ordering::SeqCst));
+        assert!(matches!(next.as_mut().poll(&mut context), Poll::Ready(None)));
+        assert!(listener.recv_timeout(Duration::MAX).is_none());
+
+        let broker = Broker::new();
+        let listener = broker.subscribe(10);
+        broker.publish(event(1));
+        drop(broker);
+        let mut first = pin!(listener.recv());
+        assert!(matches!(first.as_mut().poll(&mut context), Poll::Ready(Some(event)) if event.seq == 1));
+        let mut last = pin!(listener.recv());
+        assert!(matches!(last.as_mut().poll(&mut context), Poll::Ready(None)));
     }
 
     #[test]
@@ -360,7 +505,7 @@ mod tests {
         }
         broker.publish(event(4));
         assert!(
-            enter(&broker.listeners).is_empty(),
+            enter(&broker.listeners.0).is_empty(),
             "who stopped listening is forgotten"
         );
     }

@@ -39,7 +39,7 @@ impl Ending {
     }
 }
 
-/// One call that has ended.
+/// One call that has ended. `Carried::call` and `Session::record_id` of the runtime say which call and session these are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The call.
@@ -48,7 +48,7 @@ pub struct Record {
     pub tool: Arc<str>,
     /// The session.
     pub session: SessionId,
-    /// When it was submitted.
+    /// When it was submitted, since the moment that its machine counts from: `Executor::began` of the runtime.
     pub submitted: Duration,
     /// How long it waited, for its turn and for what prepares it.
     pub waited: Duration,

@@ -51,6 +51,8 @@ const LONGEST: Duration = Duration::from_hours(24);
 /// assert_eq!(wrong.unwrap_err().problems.len(), 3);
 /// # Ok::<(), devloop_core::registry::BuilderError>(())
 /// ```
+#[doc(alias = "createTool")]
+#[doc(alias = "FunctionTool")]
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ToolBuilder {
@@ -124,13 +126,16 @@ impl ToolBuilder {
         self
     }
 
-    /// Whether calls of one session may overlap.
+    /// Whether calls of one session may overlap; exclusive by default, shared by default where it is
+    /// [concurrency safe](Self::concurrency_safe). It also says where they run: an exclusive call has a thread of the
+    /// session's own and may block it, a shared one runs among the tasks of its caller and must not block.
     pub fn parallelism(mut self, parallelism: Parallelism) -> Self {
         self.parallelism = Some(parallelism);
         self
     }
 
-    /// It may be replayed automatically after a transient failure.
+    /// It may be replayed automatically after a transient failure: an internal error with `EBUSY`, `EAGAIN`, `EMFILE` or
+    /// `ENFILE` of the system among its causes.
     pub fn retry_safe(mut self) -> Self {
         self.tool.retry_safe = true;
         self
@@ -184,7 +189,7 @@ impl ToolBuilder {
         self
     }
 
-    /// The longest that a call may take; 30 s by default.
+    /// The longest that a call may take; 30 s by default. Then it is told to stop, and its caller waits no longer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.tool.timeout = timeout;
         self
@@ -196,19 +201,21 @@ impl ToolBuilder {
         self
     }
 
-    /// The output's JSON Schema.
+    /// The output's JSON Schema. Its root is an object, as the protocol wants it; what is no object is answered as a field
+    /// of one.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.tool.output_schema = Some(Schema::from(schema));
         self
     }
 
-    /// The input's schema from a Rust type.
+    /// The input's schema from a Rust type, in the portable form: without references, and with `null` taken from fields
+    /// that are optional anyway. The crate is here as `devloop_core::schemars`.
     #[cfg(feature = "schemars")]
     pub fn input<T: schemars::JsonSchema>(self) -> Self {
         self.input_schema(schema_of::<T>())
     }
 
-    /// The output's schema from a Rust type.
+    /// The output's schema from a Rust type: a struct, or another one that is an object in JSON.
     #[cfg(feature = "schemars")]
     pub fn output<T: schemars::JsonSchema>(self) -> Self {
         self.output_schema(schema_of::<T>())
@@ -232,13 +239,27 @@ impl ToolBuilder {
         self
     }
 
-    /// A call that works; checked against the schema.
+    /// A call that works; checked against the schema of the input.
     pub fn example(mut self, title: impl Into<Text>, input: impl Into<Value>) -> Self {
         self.tool.examples.push(Example {
             title: title.into(),
             input: input.into().to_string().into(),
             output: Text::default(),
         });
+        self
+    }
+
+    /// A call that works, and what it answers; both are checked against their schemas.
+    pub fn example_with_output(
+        mut self,
+        title: impl Into<Text>,
+        input: impl Into<Value>,
+        output: impl Into<Value>,
+    ) -> Self {
+        self = self.example(title, input);
+        if let Some(example) = self.tool.examples.last_mut() {
+            example.output = output.into().to_string().into();
+        }
         self
     }
 
@@ -253,104 +274,157 @@ impl ToolBuilder {
         } else {
             Parallelism::Exclusive
         });
-        let templates = match self.permission {
-            Some(permission) => {
-                tool.permission = permission;
-                [tool.permission.signature.clone(), tool.permission.rule.clone()]
-            }
-            // The name, which is judged as such.
-            None => [Text::default(), Text::default()],
-        };
+        if let Some(permission) = self.permission {
+            tool.permission = permission;
+        }
         tool.description = describe(&tool).into();
-        let mut problems = Vec::new();
-        for name in tool.names() {
-            if let Some(reason) = misnamed(name) {
-                problems.push(format!("the name {}: {reason}", Value::from(name)));
-            }
-        }
-        let mut names = HashSet::new();
-        for name in tool.names() {
-            if !names.insert(name) {
-                problems.push(format!(
-                    "the name {} stands twice; an alias is another name",
-                    Value::from(name)
-                ));
-            }
-        }
-        for (what, text) in [("title", &tool.title), ("summary", &tool.summary)] {
-            if text.contains(is_harmful) {
-                problems.push(format!(
-                    "the {what} has characters that a terminal would obey or that hide others: {}",
-                    harmless(text)
-                ));
-            }
-        }
-        if tool.summary.trim().is_empty() {
-            problems.push("the summary is missing: say in one sentence what the tool does".to_owned());
-        }
-        let length = tool.description.chars().count();
-        if length > DESCRIPTION {
-            problems.push(format!(
-                "the description has {length} characters; clients cut it at {DESCRIPTION}"
-            ));
-        }
-        if !is_semver(&tool.version) {
-            problems.push(format!(
-                "the version `{}` is not of the form 1.2.3 or 1.2.3-rc.1",
-                tool.version
-            ));
-        }
-        if let Err(error) = check_naming(&tool.permission) {
-            problems.push(error.to_string());
-        } else {
-            let unfit = templates.iter().filter(|text| !text.is_empty() && !is_template(text));
-            problems.extend(unfit.map(|template| {
-                let template = harmless(template);
-                format!("the permission template `{template}` makes no rule: parentheses come in pairs, and a name has letters, digits, `_` and `-` alone")
-            }));
-        }
-        if tool.timeout.is_zero() {
-            problems.push("the timeout is zero: no call could end in time".to_owned());
-        }
-        if tool.timeout > LONGEST {
-            problems.push("the timeout is longer than a day: 24 hours are the most".to_owned());
-        }
-        if tool.hints.read_only && !tool.effects.writes.is_empty() {
-            problems.push("it is hinted to be read-only and its effects declare writes".to_owned());
-        }
-        let unfit = match tool.input_schema.value() {
-            Ok(schema) => refusal(schema),
-            Err(error) => Some(error.to_owned()),
-        };
-        if let Some(reason) = unfit {
-            problems.push(format!("the input schema: {reason}"));
-            return Err(BuilderError::of(&tool, problems));
-        }
         let compiled = CompiledTool::new(tool, |_| Ok(()));
-        let tool = compiled.definition();
+        match unfit(&compiled) {
+            None => Ok(Definition::clone(compiled.definition())),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+/// Everything that is wrong with a host's tool, whoever put its definition together. The schemas are compiled, unless the
+/// input's is one that no client takes.
+pub(crate) fn unfit(compiled: &CompiledTool) -> Option<BuilderError> {
+    let tool = compiled.definition();
+    let mut problems = misnamings(tool);
+    for (what, text) in [("title", &tool.title), ("summary", &tool.summary)] {
+        if text.contains(is_harmful) {
+            problems.push(format!(
+                "the {what} has characters that a terminal would obey or that hide others: {}",
+                harmless(text)
+            ));
+        }
+    }
+    if tool.summary.trim().is_empty() {
+        problems.push("the summary is missing: say in one sentence what the tool does".to_owned());
+    }
+    let length = tool.description.chars().count();
+    if length > DESCRIPTION {
+        problems.push(format!(
+            "the description has {length} characters; clients cut it at {DESCRIPTION}"
+        ));
+    }
+    if !is_semver(&tool.version) {
+        problems.push(format!(
+            "the version `{}` is not of the form 1.2.3 or 1.2.3-rc.1",
+            tool.version.escape_debug()
+        ));
+    }
+    if let Err(error) = check_naming(&tool.permission) {
+        problems.push(error.to_string());
+    } else {
+        // The name is judged as such.
+        let of_its_own = |text: &&Text| !text.is_empty() && **text != tool.name;
+        let templates = [&tool.permission.signature, &tool.permission.rule].into_iter();
+        let foreign = templates.filter(of_its_own).filter(|text| !is_template(text));
+        problems.extend(foreign.map(|template| {
+            let template = harmless(template);
+            format!("the permission template `{template}` makes no rule: parentheses come in pairs, and a name has letters, digits, `_` and `-` alone")
+        }));
+    }
+    if tool.timeout.is_zero() {
+        problems.push("the timeout is zero: no call could end in time".to_owned());
+    }
+    if tool.timeout > LONGEST {
+        problems.push("the timeout is longer than a day: 24 hours are the most".to_owned());
+    }
+    if tool.hints.read_only && !tool.effects.writes.is_empty() {
+        problems.push("it is hinted to be read-only and its effects declare writes".to_owned());
+    }
+    let output_fault = match output_refusal(tool) {
+        Some(reason) => Some(format!("the output schema: {reason}")),
+        None => compiled.output_fault(),
+    };
+    let refused = match tool.input_schema.value() {
+        Ok(schema) => refusal(schema),
+        Err(error) => Some(error.to_owned()),
+    };
+    if let Some(reason) = refused {
+        problems.push(format!("the input schema: {reason}"));
+    } else {
         problems.extend(compiled.misled());
-        match compiled.check() {
+        match compiled.check_input() {
             Err(reason) => problems.push(reason),
             Ok(()) => problems.extend(tool.examples.iter().filter_map(|example| {
-                let input = serde_json::from_str(&example.input);
-                let arguments = input.map_err(|_| "its input must be an object".to_owned());
-                let built = arguments.and_then(|arguments| {
-                    compiled.build(arguments).map_err(|error| match error {
-                        // The valid example that it would show is this one.
-                        BuildError::Invalid(error) => ValidationError { example: None, ..error }.to_string(),
-                        BuildError::Internal(error) => error.to_string(),
-                    })
-                });
-                built
-                    .err()
-                    .map(|reason| format!("the example `{}`: {reason}", example.title))
+                let reason = misleading(compiled, example)?;
+                Some(format!("the example `{}`: {reason}", example.title.escape_debug()))
             })),
         }
-        if problems.is_empty() {
-            Ok(Definition::clone(tool))
-        } else {
-            Err(BuilderError::of(tool, problems))
+    }
+    problems.extend(output_fault);
+    (!problems.is_empty()).then(|| BuilderError {
+        name: tool.name.clone().into_owned(),
+        problems,
+    })
+}
+
+/// What is wrong with the names of a tool.
+fn misnamings(tool: &Definition) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut names = HashSet::new();
+    for name in tool.names() {
+        if let Some(reason) = misnamed(name) {
+            problems.push(format!("the name {}: {reason}", quoted(name)));
         }
+        if !names.insert(name) {
+            problems.push(format!(
+                "the name {} stands twice; an alias is another name",
+                quoted(name)
+            ));
+        }
+    }
+    problems
+}
+
+/// A name as it can be shown, whatever it is made of.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.escape_debug())
+}
+
+/// Why no client takes the schema of the output, if it is a schema at all. The protocol wants an object at the root, and one tool with
+/// another makes clients refuse all tools that are listed with it.
+fn output_refusal(tool: &Definition) -> Option<String> {
+    match tool.output_schema.as_ref()?.value() {
+        Err(_) => None,
+        Ok(schema) if schema["type"] == "object" => None,
+        Ok(schema) => {
+            let found = match &schema["type"] {
+                Value::Null => "none".to_owned(),
+                kind => kind.to_string(),
+            };
+            Some(format!(
+                "the root must have the type `object`, found {found}: answer with an object that has the value as a field"
+            ))
+        }
+    }
+}
+
+/// Why an example is none.
+fn misleading(compiled: &CompiledTool, example: &Example) -> Option<String> {
+    let Ok(arguments) = serde_json::from_str(&example.input) else {
+        return Some("its input must be an object".to_owned());
+    };
+    match compiled.build(arguments) {
+        // The valid example that it would show is this one.
+        Err(BuildError::Invalid(error)) => return Some(ValidationError { example: None, ..error }.to_string()),
+        Err(BuildError::Internal(error)) => return Some(error.to_string()),
+        Ok(_) => {}
+    }
+    if example.output.is_empty() {
+        return None;
+    }
+    match serde_json::from_str(&example.output) {
+        // A schema that is broken is said once, and not by each example.
+        Ok(output) if compiled.output_fault().is_none() => compiled
+            .check_output(&output)
+            .err()
+            .map(|reason| format!("its output: {reason}")),
+        Ok(_) => None,
+        Err(error) => Some(format!("its output is no JSON: {error}")),
     }
 }
 
@@ -361,15 +435,6 @@ pub struct BuilderError {
     pub name: String,
     /// Never empty.
     pub problems: Vec<String>,
-}
-
-impl BuilderError {
-    fn of(tool: &Definition, problems: Vec<String>) -> Self {
-        Self {
-            name: tool.name.clone().into_owned(),
-            problems,
-        }
-    }
 }
 
 impl fmt::Display for BuilderError {

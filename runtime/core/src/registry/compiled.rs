@@ -63,11 +63,18 @@ impl CompiledTool {
     /// # Errors
     /// What is wrong with the tool's own texts.
     pub fn check(&self) -> Result<(), String> {
-        self.compiled().map_err(str::to_owned)?;
-        match self.validator_of_output() {
-            Some(Err(error)) => Err(error.clone()),
-            Some(Ok(_)) | None => Ok(()),
-        }
+        self.check_input()?;
+        self.output_fault().map_or(Ok(()), Err)
+    }
+
+    /// Compiles the schema of the input now.
+    pub(super) fn check_input(&self) -> Result<(), String> {
+        self.compiled().map(drop).map_err(str::to_owned)
+    }
+
+    /// What is wrong with the schema of the output, which is compiled now.
+    pub(super) fn output_fault(&self) -> Option<String> {
+        self.validator_of_output()?.as_ref().err().cloned()
     }
 
     /// Admits a call: normalises the arguments, fills in defaults, validates, checks rules and paths, adds what the

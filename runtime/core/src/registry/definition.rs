@@ -86,6 +86,13 @@ impl Schema {
         };
         self.value.get_or_init(read).as_ref().map_err(String::as_str)
     }
+
+    /// Whether it was made from this text.
+    fn is_text(&self, text: &str) -> bool {
+        self.text
+            .as_deref()
+            .is_some_and(|ours| std::ptr::eq(ours, text) || ours == text)
+    }
 }
 
 impl From<Value> for Schema {
@@ -138,7 +145,11 @@ pub struct Hints {
 /// Everything that is said about one tool.
 ///
 /// Made by [`From<&'static Tool>`](#impl-From<%26Tool>-for-Definition), by [`super::ToolBuilder`] and by
-/// [`crate::catalogue::Offered`].
+/// [`crate::catalogue::Offered`]. What is changed afterwards is judged when it is
+/// [registered](crate::catalogue::Catalogue::register): a host's tool as the builder does, and a spec's tool keeps its names
+/// and schemas.
+#[doc(alias = "ToolDefinition")]
+#[doc(alias = "FunctionDeclaration")]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Definition {
@@ -279,6 +290,39 @@ impl Definition {
     /// The tool of the spec, when there is one: what typed input is parsed by.
     pub fn built_in(&self) -> Option<&'static Tool> {
         self.built_in
+    }
+
+    /// Why the tool is not whose it says it is: a spec's tool has the names and schemas of its spec, and no other is one.
+    pub(crate) fn misclaimed(&self) -> Option<String> {
+        match (&self.owner, self.built_in) {
+            (Owner::BuiltIn, None) => Some(
+                "its owner says that a spec declares it, and none does: a host's tool has the owner `Host`".to_owned(),
+            ),
+            (Owner::BuiltIn, Some(tool)) if !self.is_of(tool) => Some(
+                "its names or schemas are no longer those of its spec: declare a tool of your own instead".to_owned(),
+            ),
+            (Owner::Host | Owner::Server(_), Some(tool)) => {
+                Some(format!("{} declares it: its owner stays `BuiltIn`", tool.spec))
+            }
+            (Owner::BuiltIn, Some(_)) | (Owner::Host | Owner::Server(_), None) => None,
+        }
+    }
+
+    /// Whether everything that admission reads is as the spec has it.
+    fn is_of(&self, tool: &'static Tool) -> bool {
+        let same = |ours: &[Text], theirs: &[&str]| ours.iter().map(|text| &**text).eq(theirs.iter().copied());
+        self.name == tool.name
+            && same(&self.aliases, tool.aliases)
+            && self.input_schema.is_text(tool.input_schema)
+            && self
+                .output_schema
+                .as_ref()
+                .is_some_and(|schema| schema.is_text(tool.output_schema))
+            && self.dialect == Dialect::Portable
+            && self.bind == tool.bind
+            && *self.rules == *tool.rules
+            && same(&self.path_fields, tool.path_fields)
+            && same(&self.affected_paths, tool.affected_paths)
     }
 
     /// The name and the aliases.

@@ -26,6 +26,7 @@ mod validate;
 
 use std::fmt;
 
+pub(crate) use builder::unfit;
 pub use builder::{BuilderError, ToolBuilder};
 pub use compiled::{BuildError, CompiledTool, Invocation};
 pub use definition::{Definition, Dialect, Example, Hints, Naming, Owner, Schema, Text, Trust};

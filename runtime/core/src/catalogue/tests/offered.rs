@@ -139,13 +139,6 @@ fn one_bad_tool_is_set_aside_with_its_reason_and_the_rest_is_served() {
             ),
             "input_schema: ",
         ),
-        (
-            Offered {
-                output_schema: Some(json!({"type": "array"})),
-                ..offered("out")
-            },
-            "its output schema: the root must have the type `object`",
-        ),
     ];
     let list: Vec<Offered> = bad
         .iter()
@@ -387,4 +380,38 @@ fn replacing_keeps_what_is_the_same_and_tells_what_is_not() {
         "nothing is compiled again"
     );
     assert_eq!(*now.runner(), 2, "calls go over the new connection");
+}
+
+#[test]
+fn a_schema_of_the_output_that_no_client_takes_is_left_out_and_the_tool_is_served() {
+    let catalogue = catalogue();
+    let with_output = |schema| Offered {
+        output_schema: Some(schema),
+        ..offered("out")
+    };
+    for schema in [
+        json!({"type": "array"}),
+        json!({"type": ["object", "null"]}),
+        json!({}),
+        json!(true),
+    ] {
+        let replaced = catalogue
+            .replace_dynamic("git", vec![with_output(schema)], |_| ())
+            .unwrap();
+        assert!(replaced.quarantined.is_empty());
+        let entry = catalogue.get("git__out").unwrap();
+        let tool = entry.definition();
+        assert!(tool.output_schema.is_none(), "{:?}", tool.output_schema);
+        assert!(tool.notes[0].contains("the type `object`"), "{:?}", tool.notes);
+        assert!(
+            crate::registry::projection::mcp(tool)
+                .unwrap()
+                .get("outputSchema")
+                .is_none()
+        );
+    }
+    let fit = catalogue.replace_dynamic("git", vec![with_output(json!({"type": "object"}))], |_| ());
+    assert_eq!(texts(&fit.unwrap().updated), ["git__out"]);
+    let entry = catalogue.get("git__out").unwrap();
+    assert!(entry.definition().output_schema.is_some() && entry.definition().notes.is_empty());
 }

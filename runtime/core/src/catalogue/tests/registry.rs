@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use devloop_contract::Tool;
 use devloop_contract::tool::Kind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::catalogue::testing::{catalogue, deferred, host, names, offered, texts, tool_search};
 use crate::catalogue::{Catalogue, Cause, Maximum, Phase};
-use crate::registry::fixture;
+use crate::registry::{Definition, Owner, Schema, fixture};
 
 static ECHO: Tool = Tool {
     aliases: &["say"],
@@ -98,6 +98,127 @@ fn a_servers_tool_is_not_registered_by_hand() {
         error.to_string(),
         "`git__log` (`log` of the server `git`) belongs to a server, whose tools are replaced as a whole"
     );
+}
+
+/// The fields of a definition are anybody's, so that it is judged when it comes and not when it was built.
+#[test]
+fn registering_says_everything_that_is_wrong_with_a_definition() {
+    let catalogue = catalogue();
+    let schema = |schema: Value| Schema::from(schema);
+    let mut misnamed = host("fine").build().unwrap();
+    misnamed.name = "not a name \u{202e}\n".into();
+    misnamed.input_schema = schema(json!({"type": "object", "properties": {"a": {"type": "strnig"}}}));
+    misnamed.output_schema = Some(schema(
+        json!({"type": "object", "properties": {"a": {"type": "strnig"}}}),
+    ));
+    misnamed.version = "1".into();
+    let mut listing = host("listing").build().unwrap();
+    listing.output_schema = Some(schema(json!({"type": "array"})));
+    let mut misled = host("misled").build().unwrap();
+    misled.affected_paths = vec!["/nowhere".into()];
+    let twice = host("misled").build().unwrap();
+    let tools = [misnamed, listing, misled, twice, host("right").build().unwrap()];
+    let error = catalogue.register_all(tools.map(|tool| (tool, ()))).unwrap_err();
+    let told = error.to_string();
+    for part in [
+        r#"the name "not a name \u{202e}\n": must begin with a letter"#,
+        "\n- the version `1` is not",
+        "\n- input_schema: ",
+        "\n- output_schema: ",
+        "the output schema: the root must have the type `object`, found \"array\"",
+        "the affected path `/nowhere` leads to no text",
+        "the tool name `misled` has two owners",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains('\u{202e}'), "{told}");
+    assert_eq!((error.unfit.len(), error.conflicts.len()), (3, 1), "{told}");
+    assert!(catalogue.all().is_empty());
+    assert_eq!(catalogue.snapshot().revision(), 0);
+}
+
+#[test]
+fn nobody_claims_to_be_a_spec() {
+    let refused = |tool: Definition| {
+        let error = catalogue().register(tool, ()).unwrap_err();
+        assert!(error.conflicts.is_empty() && error.foreign.is_empty(), "{error}");
+        error.unfit[0].problems[0].clone()
+    };
+    let mut claims = host("mine").build().unwrap();
+    claims.owner = Owner::BuiltIn;
+    assert!(refused(claims).contains("none does"));
+    let of_spec = || Definition::from(&ECHO);
+    let mut renamed = of_spec();
+    renamed.name = "mine".into();
+    assert!(refused(renamed).contains("no longer those of its spec"));
+    let mut reshaped = of_spec();
+    reshaped.input_schema = Schema::from(json!({"type": "object"}));
+    assert!(refused(reshaped).contains("no longer those of its spec"));
+    let mut disowned = of_spec();
+    disowned.owner = Owner::Host;
+    assert!(refused(disowned).contains("its owner stays `BuiltIn`"));
+    let mut slower = of_spec();
+    slower.timeout *= 2;
+    catalogue().register(slower, ()).unwrap();
+}
+
+/// What listens may do anything, the catalogue's own calls among it.
+#[test]
+fn a_waker_may_come_back_to_the_catalogue() {
+    use std::pin::pin;
+    use std::task::{Context, Wake, Waker};
+
+    struct Registers(Arc<Catalogue>);
+    impl Wake for Registers {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.has("first"), "what is told is there");
+            drop(self.0.subscribe());
+            self.0.register(host("second").build().unwrap(), ()).unwrap();
+        }
+    }
+    let catalogue = Arc::new(catalogue());
+    let listener = catalogue.subscribe();
+    let waker = Waker::from(Arc::new(Registers(Arc::clone(&catalogue))));
+    let mut next = pin!(listener.recv());
+    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    catalogue.register(host("first").build().unwrap(), ()).unwrap();
+    assert_eq!(names(&catalogue.all()), ["first", "second"]);
+    let told = [(); 2].map(|()| listener.try_recv().unwrap().added[0].clone());
+    assert_eq!(told, ["first", "second"]);
+}
+
+/// A runner is a host's own code, its end too.
+#[test]
+fn a_runner_that_goes_may_look_at_the_catalogue() {
+    struct Looks(std::sync::Weak<Catalogue<Looks>>);
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            if let Some(catalogue) = self.0.upgrade() {
+                catalogue.stats();
+            }
+        }
+    }
+    let catalogue = Arc::new(Catalogue::<Looks>::new(|_| Ok(())));
+    let runner = || Looks(Arc::downgrade(&catalogue));
+    for list in [vec![offered("a"), offered("b")], vec![offered("a")], vec![offered("a")]] {
+        catalogue.replace_dynamic("git", list, |_| runner()).unwrap();
+    }
+    catalogue.remove_dynamic("git");
+    assert!(catalogue.all().is_empty());
+}
+
+#[test]
+fn listening_ends_with_the_catalogue() {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    let catalogue = catalogue();
+    let listener = catalogue.subscribe();
+    catalogue.register(host("first").build().unwrap(), ()).unwrap();
+    drop(catalogue);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(matches!(pin!(listener.recv()).poll(&mut context), Poll::Ready(Some(_))));
+    assert!(matches!(pin!(listener.recv()).poll(&mut context), Poll::Ready(None)));
 }
 
 #[test]

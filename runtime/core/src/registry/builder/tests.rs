@@ -85,10 +85,46 @@ fn a_schema_that_nobody_takes_is_refused_with_its_reason() {
     assert!(refused(json!("x")).contains("must be a JSON object"));
     assert!(refused(json!({"type": "object", "anyOf": []})).contains("`anyOf` at the root"));
     assert!(refused(json!({"type": "object", "properties": {"a": {"type": "no"}}})).starts_with("input_schema: "));
-    let output = builder().output_schema(json!({"type": 1})).build().unwrap_err();
+    let output = builder()
+        .output_schema(json!({"type": "object", "minProperties": "1"}))
+        .build()
+        .unwrap_err();
     assert!(output.problems[0].starts_with("output_schema: "), "{output}");
     let path = builder().path_field("/nowhere").build().unwrap_err();
     assert!(path.problems[0].contains("a path field must be a string"), "{path}");
+}
+
+#[test]
+fn an_output_that_is_no_object_is_refused() {
+    for (schema, found) in [
+        (json!({"type": "array"}), r#"found "array""#),
+        (json!({"type": ["object", "null"]}), r#"found ["object","null"]"#),
+        (json!({"oneOf": []}), "found none"),
+    ] {
+        let error = builder().output_schema(schema).build().unwrap_err();
+        assert!(error.problems[0].contains(found), "{error}");
+    }
+    let error = builder().output::<Vec<String>>().build().unwrap_err();
+    assert!(error.problems[0].starts_with("the output schema: the root must have the type `object`"));
+}
+
+#[test]
+fn an_example_may_say_what_is_answered() {
+    let answers = |output| {
+        let builder = builder().output_schema(json!({"type": "object", "required": ["n"]}));
+        builder.example_with_output("One", json!({}), output).build()
+    };
+    let tool = answers(json!({"n": 1})).unwrap();
+    assert_eq!(tool.examples[0].output, r#"{"n":1}"#);
+    let error = answers(json!({})).unwrap_err();
+    assert!(
+        error.problems[0].starts_with("the example `One`: its output: "),
+        "{error}"
+    );
+    let mut broken = tool;
+    broken.examples[0].output = "{".into();
+    let error = super::super::unfit(&CompiledTool::new(broken, |_| Ok(()))).unwrap();
+    assert!(error.problems[0].contains("its output is no JSON"), "{error}");
 }
 
 #[derive(JsonSchema)]
