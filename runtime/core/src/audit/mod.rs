@@ -390,12 +390,12 @@ mod tests {
     fn what_repeats_a_secret_loses_it_too() {
         let dir = tempfile::tempdir().unwrap();
         let log = log(&dir, FULL);
-        let long = "zebra ".repeat(30);
+        let words = "zebra ".repeat(30);
         let mut ended = call(
-            json!({"password": "swordfish", "token": 471_147, "secret": long}),
+            json!({"password": "swordfish", "token": 471_147, "secret": words}),
             "invalid_input",
         );
-        let quoted: String = long.chars().take(60).collect();
+        let quoted: String = words.chars().take(60).collect();
         ended.outcome.reason = Some(format!("`swordfish` is too short; got 471147 and {quoted}…"));
         ended.decision = Excerpt::of_object(&json!({"signature": "login(swordfish)", "rule": "login"}));
         log.append([ended]).unwrap();

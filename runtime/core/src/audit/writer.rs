@@ -267,7 +267,7 @@ mod tests {
     use super::*;
     use crate::audit::Excerpt;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     fn numbered(n: usize) -> Entry {
         Entry::new(EndedCall {

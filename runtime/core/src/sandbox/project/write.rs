@@ -313,7 +313,8 @@ pub(crate) fn refuse_beyond_limit(size: u64) -> io::Result<()> {
 fn close(path: &RelPath, fd: &impl AsFd) -> Result<(), FsError> {
     let fail = |error: Errno| FsError::io("close", path.as_str(), error);
     let mode = rustix::fs::fstat(fd).map_err(fail)?.st_mode;
-    if mode & 0o077 == 0 {
+    let of_others = Mode::from_raw_mode(mode) & (Mode::RWXG | Mode::RWXO);
+    if of_others.is_empty() {
         return Ok(());
     }
     match rustix::fs::fchmod(fd, Mode::from_raw_mode(mode & 0o700)) {
