@@ -158,10 +158,8 @@ fn idle_rule(list: List, rule: &Rule, origin: &Origin, tools: &[Definition], our
     let tightens = list != List::Allow;
     let bare = text.strip_prefix(ours).and_then(|rest| Rule::parse(rest).ok());
     if let Some(bare) = bare.filter(|_| tightens) {
-        let policy = Policy::default().with(list, bare, origin.clone());
-        if policy.idle(tools).next().is_none() {
-            return None;
-        }
+        // Under its other name it is not idle.
+        Policy::default().with(list, bare, origin.clone()).idle(tools).next()?;
     }
     let near = Policy::meant(list, rule, tools)
         .map(|near| format!("; did you mean `{near}`?"))
