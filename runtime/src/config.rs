@@ -30,6 +30,7 @@ pub use execution::Execution;
 use given::Given;
 pub use hooks::Hooks;
 pub use permissions::Permissions;
+use permissions::Wrong;
 pub use timeouts::Timeouts;
 
 /// The most that is read of a settings file; one with every key has less than a hundredth of that.
@@ -310,7 +311,7 @@ impl Config {
             .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
         self.permissions
             .join(permissions, source, path, line)
-            .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
+            .map_err(|wrong| all_misplaced(path, text, &wrong))?;
         if let Some(name) = file.server.name {
             let (at, name) = (name.span().start, name.into_inner());
             let fits = (1..=20).contains(&name.len())
@@ -392,6 +393,20 @@ fn place(text: &str, at: usize) -> (usize, usize) {
 fn misplaced(path: &Path, text: &str, at: usize, message: &str) -> ConfigError {
     let (line, column) = place(text, at);
     ConfigError::new(path, format!("line {line}, column {column}: {message}"))
+}
+
+/// All that is wrong, one on a line; of many the first ones.
+fn all_misplaced(path: &Path, text: &str, wrong: &[Wrong]) -> ConfigError {
+    const MOST: usize = 20;
+    let shown = wrong.iter().take(MOST).map(|wrong| {
+        let (line, column) = place(text, wrong.at);
+        format!("line {line}, column {column}: {}", wrong.message)
+    });
+    let mut lines: Vec<String> = shown.collect();
+    if wrong.len() > MOST {
+        lines.push(format!("and {} more", wrong.len() - MOST));
+    }
+    ConfigError::new(path, lines.join("\n"))
 }
 
 const FILE_KIB: &str = "limits.artifact_file_kib";
@@ -685,10 +700,44 @@ mod tests {
             let error = load(&format!("[permissions]\n{text}\n"), None).unwrap_err();
             assert!(error.ends_with(expected), "{error}");
         }
-        for text in ["allow = 'a'", "allow = [1]", "rules = []", "mode = 1"] {
+        for (text, expected) in [
+            (
+                "deny = 'a'",
+                "expected a list of rules for permissions.deny: deny = [\"Tool\", \"Tool(content)\"]",
+            ),
+            ("allow = 7", "expected a list of rules for permissions.allow"),
+            ("allow = ['a', 1]", "expected a rule, which is a text"),
+            ("rules = []", "rules"),
+            ("mode = 1", "mode = 1"),
+        ] {
             let error = load(&format!("[permissions]\n{text}\n"), None).unwrap_err();
-            assert!(error.contains("line 2, column"), "{error}");
+            assert!(error.contains("line 2, column") && error.contains(expected), "{error}");
         }
+        let error = load(
+            "[permissions]\nmode = 'x'\nallow = ['(']\ndeny = ['x(', 'ok', '', 'a b']\n",
+            None,
+        )
+        .unwrap_err();
+        let told = error
+            .lines()
+            .map(|line| line.split(" the rule ").next().unwrap())
+            .collect::<Vec<_>>();
+        assert_eq!(told.len(), 5, "{error}");
+        assert!(
+            told[0].contains("line 2, column 8: permissions.mode is \"x\""),
+            "{error}"
+        );
+        assert_eq!(
+            told[1..],
+            [
+                "line 3, column 10: permissions.allow:",
+                "line 4, column 9: permissions.deny:",
+                "line 4, column 21: permissions.deny:",
+                "line 4, column 25: permissions.deny:"
+            ]
+        );
+        let many = format!("[permissions]\ndeny = [{}]\n", "'',".repeat(30));
+        assert!(load(&many, None).unwrap_err().ends_with("\nand 10 more"));
     }
 
     #[test]

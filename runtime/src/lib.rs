@@ -167,6 +167,7 @@ pub mod session;
 pub mod testing;
 mod todo;
 pub mod upstream;
+mod watcher;
 
 pub use devloop_contract as contract;
 pub use devloop_core as core;

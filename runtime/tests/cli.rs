@@ -577,6 +577,46 @@ fn a_project_that_was_initialised_is_in_good_health() {
 }
 
 #[test]
+fn the_doctor_tells_of_rules_that_mean_no_tool_and_what_was_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert_eq!(devloop(&["init", path]).status.code(), Some(0));
+    let rules = "[permissions]\ndeny = [\n  'write_todolst',\n  'Write_Todolist',\n  'mcp__devloop__write_todolst',\n  \
+                 'Write_*',\n  'docs__unknown',\n  'mcp__docs',\n  'mcp__docs__*',\n  'write_todolist',\n  \
+                 'mcp__devloop__write_todolist',\n]\nallow = ['mcp__devloop__write_todolist', 'Bash(git *)']\n";
+    fs::write(dir.path().join("devloop.toml"), rules).unwrap();
+    let output = devloop(&["doctor", "--project-dir", path]);
+    let text = stdout(&output);
+    // It warns of what may be meant so.
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let warnings: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("! permission · "))
+        .collect();
+    let expected = [
+        (
+            "allow rule `mcp__devloop__write_todolist`",
+            "did you mean `write_todolist`?",
+        ),
+        ("allow rule `Bash(git *)`", "devloop.toml:13)"),
+        (
+            "deny rule `write_todolst`",
+            "devloop.toml:3); did you mean `write_todolist`?",
+        ),
+        ("deny rule `Write_Todolist`", "did you mean `write_todolist`?"),
+        (
+            "deny rule `mcp__devloop__write_todolst`",
+            "did you mean `mcp__devloop__write_todolist`?",
+        ),
+        ("deny rule `Write_*`", "did you mean `write_*`?"),
+    ];
+    assert_eq!(warnings.len(), expected.len(), "{text}");
+    for (warning, (rule, end)) in warnings.iter().zip(expected) {
+        assert!(warning.contains(rule) && warning.ends_with(end), "{warning}");
+    }
+}
+
+#[test]
 fn a_look_at_a_directory_leaves_nothing_in_it() {
     let all = |dir: &Path| {
         let mut names: Vec<_> = fs::read_dir(dir)

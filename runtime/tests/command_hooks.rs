@@ -401,12 +401,51 @@ fn a_hook_that_takes_too_long_ends_with_all_that_it_started() {
         let mut hook = fixture.hook(event, &script);
         hook.timeout = Duration::from_millis(500);
         let reason = refused(&fixture.echo(&fixture.session([hook])), code);
-        assert!(reason.contains("it took longer than 500ms"), "{reason}");
+        assert!(
+            reason.contains("it took longer than 500ms and was ended; let it answer sooner"),
+            "{reason}"
+        );
+        assert!(!reason.contains("cannot be run"), "it was run: {reason}");
         for id in [number_in(&own), number_in(&child)] {
             gone(id);
         }
         fs::remove_file(own).unwrap();
         fs::remove_file(child).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "started by the next test, in a process that it kills"]
+fn a_process_that_is_killed_while_a_hook_runs() {
+    let Some(dir) = std::env::var_os("DEVLOOP_TEST_DIR") else {
+        return;
+    };
+    let fixture = Fixture::new();
+    let dir = PathBuf::from(dir);
+    let script = format!(
+        "sleep 1000 &\necho $! > {}\necho $$ > {}\ntrap '' TERM\nwait",
+        dir.join("child").display(),
+        dir.join("own").display()
+    );
+    fixture.echo(&fixture.session([fixture.hook(Event::Before, &script)]));
+}
+
+#[test]
+fn a_hook_ends_with_all_that_it_started_when_this_process_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut process = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_process_that_is_killed_while_a_hook_runs"])
+        .env("DEVLOOP_TEST_DIR", dir.path())
+        .env("TMPDIR", dir.path())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let ids = ["own", "child"].map(|name| number_in(&dir.path().join(name)));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    for id in ids {
+        gone(id);
     }
 }
 

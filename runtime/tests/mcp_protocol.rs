@@ -483,7 +483,7 @@ async fn failures_are_results_with_everything_in_the_text() {
     let expected = r#"{"ok":false,"code":"no_list","reason":"there is no list","hint":"Write one first.","details":{"looked":"here"}}"#;
     for (how, parts) in [
         ("expected", &[expected][..]),
-        ("invalid", &["items[3].id: no such id"]),
+        ("invalid", &["items[3].id (/items/3/id): no such id"]),
         (
             "sandbox",
             &["Sandbox violation:pm tried to write units/x\npm may write prd/**."],

@@ -152,18 +152,22 @@ impl ValidationError {
             example: None,
         }
     }
-}
 
-impl fmt::Display for ValidationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The text with the JSON Pointer of each place as well, for answers that have room for a text alone.
+    pub fn with_pointers(&self) -> impl fmt::Display + '_ {
+        WithPointers(self)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, pointers: Pointers) -> fmt::Result {
         for (index, problem) in self.problems.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            if problem.field.is_empty() {
-                f.write_str(&problem.reason)?;
-            } else {
-                write!(f, "{}: {}", problem.field, problem.reason)?;
+            let Problem { field, pointer, reason } = problem;
+            match pointers {
+                _ if field.is_empty() => f.write_str(reason)?,
+                Pointers::Told => write!(f, "{field} ({pointer}): {reason}")?,
+                Pointers::LeftOut => write!(f, "{field}: {reason}")?,
             }
         }
         if self.total > self.problems.len() {
@@ -173,6 +177,26 @@ impl fmt::Display for ValidationError {
             write!(f, "\nA valid example: {example}")?;
         }
         Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pointers {
+    Told,
+    LeftOut,
+}
+
+struct WithPointers<'e>(&'e ValidationError);
+
+impl fmt::Display for WithPointers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(f, Pointers::Told)
+    }
+}
+
+impl fmt::Display for ValidationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, Pointers::LeftOut)
     }
 }
 
@@ -272,6 +296,11 @@ mod tests {
             unreachable!()
         };
         assert_eq!(error.problems[0].pointer, "/items/3/id");
+        assert_eq!(
+            error.with_pointers().to_string(),
+            "items[3].id (/items/3/id): `step-3` does not match ^step-\\d{3}$"
+        );
+        assert_eq!(ValidationError::one("", "no").with_pointers().to_string(), "no");
     }
 
     #[test]

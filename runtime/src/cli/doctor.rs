@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_contract::glob::Pattern;
-use devloop_core::permission::{List, Rule};
+use devloop_core::permission::{List, Origin, Policy, Rule};
 use devloop_core::registry::Definition;
 use devloop_core::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
 use devloop_core::store::{Store, StoreError, SystemClock};
@@ -33,6 +33,18 @@ struct Finding {
     name: &'static str,
     /// What was seen, or what is wrong and what to do about it.
     result: Result<String, String>,
+    /// What works, and is probably not what was meant.
+    warnings: Vec<String>,
+}
+
+impl Finding {
+    fn new(name: &'static str, result: Result<String, String>) -> Self {
+        Self {
+            name,
+            result,
+            warnings: Vec::new(),
+        }
+    }
 }
 
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
@@ -41,6 +53,9 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         match &finding.result {
             Ok(seen) => printer.line(format_args!("{GOOD}✓{GOOD:#} {} · {seen}", finding.name)),
             Err(wrong) => printer.line(format_args!("{BAD}✗{BAD:#} {} · {wrong}", finding.name)),
+        }
+        for warning in &finding.warnings {
+            printer.line(format_args!("{BAD}!{BAD:#} {} · {warning}", finding.name));
         }
     }
     let bad = findings.iter().filter(|finding| finding.result.is_err()).count();
@@ -55,51 +70,51 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
 
 fn examine(path: &Path) -> Vec<Finding> {
     let counts = devloop_generated::counts();
-    let mut findings = vec![Finding {
-        name: "tools",
-        result: Ok(format!(
-            "{} for {} agents",
-            counted(counts.tools, "tool"),
-            devloop_generated::AGENTS.len()
-        )),
-    }];
-    let mut found = |name, result| findings.push(Finding { name, result });
+    let tools = Ok(format!(
+        "{} for {} agents",
+        counted(counts.tools, "tool"),
+        devloop_generated::AGENTS.len()
+    ));
+    let mut findings = vec![Finding::new("tools", tools)];
     let opened = std::path::absolute(path)
         .map_err(|error| error.to_string())
         .and_then(|absolute| ProjectDir::open(&absolute).map_err(|error| told(&error)));
     let dir = match opened {
         Ok(dir) => Arc::new(dir),
         Err(error) => {
-            found("directory", Err(format!("{error}; {INIT}")));
+            findings.push(Finding::new("directory", Err(format!("{error}; {INIT}"))));
             return findings;
         }
     };
     let user = Config::user_file(|name| std::env::var_os(name));
     match Config::load(&dir, user.as_deref()) {
         Ok(config) => {
-            found(
+            findings.push(Finding::new(
                 "settings",
                 Ok(format!(
                     "server `{}`, lock wait {:?}",
                     config.server_name, config.lock_wait
                 )),
-            );
-            found("limits", Ok(limits(&config)));
-            found("permission", Ok(permission(&config)));
+            ));
+            findings.push(Finding::new("limits", Ok(limits(&config))));
+            findings.push(permission(&config));
         }
-        Err(error) => found("settings", Err(error.to_string())),
+        Err(error) => findings.push(Finding::new("settings", Err(error.to_string()))),
     }
     let initialised = is_initialised(&dir).map_err(|error| match error {
         Uninitialised::Unseen(error) => told(&error),
         told => told.to_string(),
     });
     let usable = initialised.is_ok();
-    found("directory", initialised.map(|()| dir.path().display().to_string()));
-    found("paths", Ok(dir.resolution().to_string()));
+    findings.push(Finding::new(
+        "directory",
+        initialised.map(|()| dir.path().display().to_string()),
+    ));
+    findings.push(Finding::new("paths", Ok(dir.resolution().to_string())));
     // What is no project directory is left as it is.
     if usable {
-        found("writing", write_and_remove(&dir));
-        found("locks", lock_and_remove(&dir));
+        findings.push(Finding::new("writing", write_and_remove(&dir)));
+        findings.push(Finding::new("locks", lock_and_remove(&dir)));
     }
     findings
 }
@@ -134,33 +149,55 @@ fn limits(config: &Config) -> String {
 }
 
 /// What the settings say about permission, and what of it does not count or means nothing here.
-fn permission(config: &Config) -> String {
+fn permission(config: &Config) -> Finding {
     let policy = config.policy();
     let rules: usize = [List::Allow, List::Ask, List::Deny]
         .map(|list| policy.rules(list).len())
         .iter()
         .sum();
     let hooks = config.hooks.iter().len();
-    let mut said = format!(
+    let said = format!(
         "mode `{}`, {}, {}",
         policy.mode(),
         counted(rules, "rule"),
         counted(hooks, "hook")
     );
-    for note in config.permissions.notes() {
-        said.push_str("; ");
-        said.push_str(note);
-    }
     let tools: Vec<Definition> = devloop_generated::all_tools().map(Definition::from).collect();
+    let ours = format!("mcp__{}__", config.server_name);
     // Which tools upstream servers have, nobody knows here.
-    let is_ours = |rule: &Rule| !rule.text().contains("__");
-    let idle = policy.idle(&tools).filter(|(_, rule, _)| is_ours(rule));
-    let idle: Vec<String> = idle.map(|(_, rule, origin)| format!("`{rule}` of {origin}")).collect();
-    if !idle.is_empty() {
-        said.push_str("; no tool of devloop is meant by ");
-        said.push_str(&idle.join(", "));
+    let idle = policy.idle(&tools).filter(|(_, rule, _)| {
+        let name = rule.text().split('(').next().unwrap_or_default();
+        let name = name
+            .strip_prefix("mcp__devloop__")
+            .or_else(|| name.strip_prefix(&ours))
+            .unwrap_or(name);
+        !name.contains("__") && !name.starts_with("mcp__")
+    });
+    let mut warnings = config.permissions.notes().to_vec();
+    warnings.extend(idle.filter_map(|(list, rule, origin)| idle_rule(list, rule, origin, &tools, &ours)));
+    Finding {
+        warnings,
+        ..Finding::new("permission", Ok(said))
     }
-    said
+}
+
+/// What is to be told of a rule that means no tool under its usual names; nothing when it means one under the name that
+/// this project gives its server.
+fn idle_rule(list: List, rule: &Rule, origin: &Origin, tools: &[Definition], ours: &str) -> Option<String> {
+    let text = rule.text();
+    let tightens = list != List::Allow;
+    let bare = text.strip_prefix(ours).and_then(|rest| Rule::parse(rest).ok());
+    if let Some(bare) = bare.filter(|_| tightens) {
+        // Under its other name it is not idle.
+        Policy::default().with(list, bare, origin.clone()).idle(tools).next()?;
+    }
+    let near = Policy::meant(list, rule, tools)
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Some(format!(
+        "no tool of devloop is meant by the {} rule `{rule}` of {origin}{near}",
+        list.as_str()
+    ))
 }
 
 /// Writes a file as the store does, with every sync, and removes it.

@@ -16,7 +16,8 @@
 //! | anything else: other words, other keys, more than 256 KiB, no end in time, output that a process left behind holds open | deny | the answer is held back |
 //!
 //! `systemMessage`, `suppressOutput` and `additionalContext` are read over. `ask` and `updatedInput` do not go together: a
-//! person would be asked about other input than what runs. All that a hook starts ends with it, unless it leaves the group.
+//! person would be asked about other input than what runs. All that a hook starts ends with it, unless it leaves the group;
+//! also when this process is killed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -37,6 +38,7 @@ use serde_json::{Map, Value, json};
 
 use super::{After, Before, Hook, HookCall};
 use crate::call::{Boxed, CallOutcome};
+use crate::watcher::Watcher;
 
 /// The most that is read of what a hook says.
 const MOST_SAID: u64 = 256 * 1024;
@@ -138,16 +140,15 @@ impl CommandHook {
         let given_up = Arc::clone(&waited_for.given_up);
         let run = tokio::task::spawn_blocking(move || hook.run(&dir, input, &given_up));
         match run.await {
-            Ok(Ok(said)) => Ok(said),
-            Ok(Err(error)) => Err(format!("it cannot be run: {error}")),
+            Ok(said) => said.map_err(|unheard| unheard.to_string()),
             Err(error) => Err(format!("it broke off: {error}")),
         }
     }
 
     /// Runs the program to its end, to the end of its time, or until nobody waits for it.
-    fn run(&self, dir: &Path, input: String, given_up: &AtomicBool) -> io::Result<Said> {
+    fn run(&self, dir: &Path, input: String, given_up: &AtomicBool) -> Result<Said, Unheard> {
         let [program, arguments @ ..] = &self.command[..] else {
-            return Err(io::Error::other("it names no program"));
+            return Err(io::Error::other("it names no program").into());
         };
         let mut command = Command::new(program);
         command
@@ -167,10 +168,10 @@ impl CommandHook {
         let latest = Instant::now() + self.timeout;
         while !group.leader_has_ended()? {
             if Instant::now() >= latest {
-                return Err(io::Error::other(format!("it took longer than {:?}", self.timeout)));
+                return Err(Unheard::TooLate(self.timeout));
             }
             if given_up.load(Ordering::Relaxed) {
-                return Err(io::Error::other("nobody waits for it any more"));
+                return Err(Unheard::GivenUp);
             }
             thread::sleep(LOOK);
         }
@@ -182,6 +183,34 @@ impl CommandHook {
             stdout: rest(stdout),
             stderr: rest(stderr).unwrap_or_default(),
         })
+    }
+}
+
+/// Why nothing is known of what a hook says.
+#[derive(Debug)]
+enum Unheard {
+    /// The system does not run it.
+    Io(io::Error),
+    TooLate(Duration),
+    GivenUp,
+}
+
+impl From<io::Error> for Unheard {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl fmt::Display for Unheard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "it cannot be run: {error}"),
+            Self::TooLate(timeout) => write!(
+                f,
+                "it took longer than {timeout:?} and was ended; let it answer sooner, or set its `timeout_ms` higher"
+            ),
+            Self::GivenUp => f.write_str("nobody waits for it any more, and it was ended"),
+        }
     }
 }
 
@@ -200,16 +229,27 @@ impl Drop for Waited {
 /// The processes of a hook, which end with it.
 struct Group {
     leader: Child,
+    /// Ends them when this process is killed before it can.
+    watcher: Option<Watcher>,
     ended: bool,
 }
 
 impl Group {
     fn of(leader: Child) -> Self {
-        Self { leader, ended: false }
+        let watcher = id_of(&leader).and_then(|id| {
+            let unwatched =
+                |error| tracing::debug!("nothing watches over a hook in case that this process is killed: {error}");
+            Watcher::over(id).map_err(unwatched).ok()
+        });
+        Self {
+            leader,
+            watcher,
+            ended: false,
+        }
     }
 
     fn id(&self) -> Option<Pid> {
-        i32::try_from(self.leader.id()).ok().and_then(Pid::from_raw)
+        id_of(&self.leader)
     }
 
     /// Whether the program itself has ended. Its id stays taken.
@@ -230,6 +270,8 @@ impl Group {
             let _ = kill_process_group(id, Signal::KILL);
         }
         self.ended = true;
+        // Before the id can mean somebody else.
+        self.watcher = None;
         self.leader.wait()
     }
 }
@@ -239,6 +281,10 @@ impl Drop for Group {
         // Nobody is left who could be told.
         let _ = self.end();
     }
+}
+
+fn id_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
 fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Vec<u8>>> {

@@ -4,10 +4,7 @@
 //! nothing else), for what it writes to standard error, for the order in which it is asked to end, and for its end when
 //! this process is killed itself. Leaves out what is said over its standard input and output.
 //!
-//! The end of this process can't be missed by a second process: a shell that waits on a pipe which only we hold. It
-//! ends the group a second after the pipe breaks; until then a program that ends with its input can do so by itself.
-//! (`PR_SET_PDEATHSIG` would be bound to the thread that started the program, and would reach nothing that the program
-//! started.) A program that leaves its group is out of reach.
+//! When this process is killed, a [watcher](crate::watcher) ends the group. A program that leaves its group is out of reach.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,6 +21,7 @@ use tokio::time::timeout;
 
 use super::config::Hidden;
 use crate::lines::{Line, Lines};
+use crate::watcher;
 
 /// What a program gets of our environment: where things are and how texts are written, nothing that grants anything.
 const BASE: [&str; 17] = [
@@ -48,10 +46,6 @@ const BASE: [&str; 17] = [
 
 /// The longest line of standard error that is kept whole.
 const STDERR_LINE: usize = 4 * 1024;
-
-/// Ends the group `$1` a second after standard input breaks, unless a line came before.
-const GUARD: &str =
-    r#"trap '' HUP INT TERM; read -r _ && exit 0; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1""#;
 
 /// A running program, and its way in and out.
 pub(super) struct Started {
@@ -213,9 +207,8 @@ impl Group {
         }
     }
 
-    fn number(&self) -> Option<i32> {
-        let leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
-        leader.map(Pid::as_raw_pid)
+    fn leader(&self) -> Option<Pid> {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -233,26 +226,15 @@ async fn watch_over(mut child: Child, group: Arc<Group>, tell: watch::Sender<Opt
     let _ = tell.send(Some(Ended { status }));
     if let Some(guard) = &mut guard {
         if let Some(mut stdin) = guard.stdin.take() {
-            let _ = stdin.write_all(b"done\n").await;
+            let _ = stdin.write_all(watcher::DONE).await;
         }
         let _ = guard.wait().await;
     }
 }
 
 fn start_guard(group: &Group) -> io::Result<Child> {
-    let number = group.number().ok_or_else(|| io::Error::other("it has ended already"))?;
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
-    Command::new("/bin/sh")
-        .args(["-c", GUARD, "devloop-guard", &number.to_string()])
-        .env_clear()
-        .env("PATH", path)
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        // Out of reach of what a terminal sends to us.
-        .process_group(0)
-        .spawn()
+    let leader = group.leader().ok_or_else(|| io::Error::other("it has ended already"))?;
+    Command::from(watcher::command(leader)).spawn()
 }
 
 async fn read_stderr(mut stderr: impl AsyncRead + Unpin, mut said: impl FnMut(&str)) {

@@ -7,9 +7,11 @@
 //! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure. Whoever
 //! must not block gives its calls to a [`Writer`].
 
+mod names;
 mod redacted;
 mod writer;
 
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use redacted::Excerpt;
-use redacted::Search;
+use redacted::{Hidden, Search};
 pub use writer::{Entry, Full, Writer};
 
 use crate::sandbox::{Durability, RelPath};
@@ -132,6 +134,9 @@ pub struct EndedCall {
 #[derive(Clone, Debug)]
 pub struct AuditLog {
     journal: Journal,
+    store: Store,
+    /// What earlier versions have left open to others was closed.
+    closed: Arc<Once>,
 }
 
 impl AuditLog {
@@ -149,7 +154,9 @@ impl AuditLog {
             ..Durability::Cached.into()
         };
         Self {
-            journal: Journal::new(store, path, "calls", settings),
+            journal: Journal::new(store.clone(), path, "calls", settings),
+            store,
+            closed: Arc::new(Once::new()),
         }
     }
 
@@ -167,6 +174,7 @@ impl AuditLog {
     }
 
     fn append_under(&self, lock: Lock, mut records: Vec<CallRecord>) -> Result<u64, StoreError> {
+        self.closed.call_once(|| self.close_to_others());
         let appended = self.journal.append_numbered_under(lock, |next| {
             for (record, seq) in records.iter_mut().zip(next.seq..) {
                 record.seq = seq;
@@ -174,6 +182,14 @@ impl AuditLog {
             Ok::<_, StoreError>(records)
         })?;
         Ok(appended.seq)
+    }
+
+    /// The log is for its user alone: what agents send may hold secrets that nobody can know for such.
+    fn close_to_others(&self) {
+        let dir = RelPath::parse(CALLS).expect("a constant path that keeps every rule");
+        if let Err(error) = self.store.project().close_to_others(&dir) {
+            tracing::debug!("the audit log may be open to other users: {error}");
+        }
     }
 
     /// Keeps everybody else from writing, if nobody writes now.
@@ -209,9 +225,20 @@ fn record_of(call: EndedCall) -> CallRecord {
     let decision = call.decision.map(Excerpt::look);
     let looks = [Some(&input), built.as_ref(), decision.as_ref()];
     let search = Search::of(looks.into_iter().flatten(), call.outcome.reason.as_deref());
+    let mut hidden = Hidden::default();
+    for look in [Some(&input), built.as_ref()].into_iter().flatten() {
+        look.hidden(&mut hidden);
+    }
     let mut reason = call.outcome.reason;
+    if let Some(mended) = reason.as_deref().and_then(|reason| hidden.out_of(reason)) {
+        reason = Some(mended);
+    }
     if search == Search::Each {
         reason = reason.map(|reason| redacted::redacted("", &reason));
+    }
+    let mut decision = decision.map(|decision| decision.redacted(search));
+    if let Some(decision) = &mut decision {
+        hidden.take_out_of(decision);
     }
     if let Some(reason) = &mut reason
         && let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON)
@@ -229,7 +256,7 @@ fn record_of(call: EndedCall) -> CallRecord {
         alias: call.alias.map(|alias| redacted::redacted("", &alias)),
         input: input.redacted(search),
         built: built.map(|built| built.redacted(search)),
-        decision: decision.map(|decision| decision.redacted(search)),
+        decision,
         outcome: Outcome { reason, ..call.outcome },
         ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
     }
@@ -238,7 +265,7 @@ fn record_of(call: EndedCall) -> CallRecord {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::Arc;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use serde_json::{Map, json};
 
@@ -319,6 +346,72 @@ mod tests {
         let reason = record.fields["outcome"]["reason"].as_str().unwrap();
         assert!(reason.starts_with("got [redacted: a GitHub token] x"), "{reason}");
         assert_eq!(reason.chars().count(), LONGEST_REASON + 1);
+    }
+
+    fn modes(dir: &tempfile::TempDir) -> Vec<(String, u32)> {
+        let calls = dir.path().join("agent-state/.calls");
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+        let mut modes = vec![(".calls".to_owned(), mode(&calls))];
+        for entry in fs::read_dir(&calls).unwrap() {
+            let entry = entry.unwrap();
+            modes.push((entry.file_name().into_string().unwrap(), mode(&entry.path())));
+        }
+        modes
+    }
+
+    #[test]
+    fn the_log_is_for_its_user_alone_also_one_that_was_open_to_others() {
+        let small = Rotation {
+            bytes: 2_000,
+            lines: 4,
+            keep: Keep::Newest(2),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let keep = |log: &AuditLog| {
+            for n in 0..10 {
+                log.append([call(json!({ "n": n }), OK)]).unwrap();
+            }
+        };
+        let is_private = || {
+            let modes = modes(&dir);
+            assert!(modes.len() > 4, "rotated files and the index: {modes:?}");
+            for (name, mode) in modes {
+                assert_eq!(mode, if name == ".calls" { 0o700 } else { 0o600 }, "{name}");
+            }
+        };
+        keep(&log(&dir, small));
+        is_private();
+        let calls = dir.path().join("agent-state/.calls");
+        for entry in fs::read_dir(&calls).unwrap() {
+            fs::set_permissions(entry.unwrap().path(), fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        fs::set_permissions(&calls, fs::Permissions::from_mode(0o755)).unwrap();
+        let later = log(&dir, small);
+        keep(&later);
+        is_private();
+        assert_eq!(later.read_from(1).last().unwrap().unwrap().seq, 20, "and it goes on");
+    }
+
+    #[test]
+    fn what_repeats_a_secret_loses_it_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(&dir, FULL);
+        let words = "zebra ".repeat(30);
+        let mut ended = call(
+            json!({"password": "swordfish", "token": 471_147, "secret": words}),
+            "invalid_input",
+        );
+        let quoted: String = words.chars().take(60).collect();
+        ended.outcome.reason = Some(format!("`swordfish` is too short; got 471147 and {quoted}…"));
+        ended.decision = Excerpt::of_object(&json!({"signature": "login(swordfish)", "rule": "login"}));
+        log.append([ended]).unwrap();
+        let record = log.read_from(1).next().unwrap().unwrap();
+        let text = serde_json::to_string(&record.fields).unwrap();
+        assert!(
+            !text.contains("swordfish") && !text.contains("471147") && !text.contains("zebra"),
+            "{text}"
+        );
+        assert_eq!(record.fields["decision"]["rule"], "login");
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! record is made. What is cut is told. A copy is one piece of memory, as a rule: many small ones that another thread lets
 //! go of make threads wait for the allocator.
 //!
-//! Secrets are found in each text together with the name that it stands under, since `{"password": …}` is one by its name
-//! alone. A text that was cut before its secrets were looked for loses its end, too: half a secret looks like none.
+//! What stands under a secret name goes whatever it looks like ([`Named`] has the rule): of an object, of an entry
+//! `{"name": …, "value": …}`, of an option and its argument in a list, and in a text that is JSON. In all other texts
+//! secrets are found by their look, together with the name that the text stands under. A text that was cut before its
+//! secrets were looked for loses its end, too: half a secret looks like none.
 
 use std::fmt::Write;
 use std::io;
@@ -13,6 +15,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::names::Named;
 use crate::secrets::{find_secret, find_secrets};
 
 /// The longest text of an excerpt, in characters.
@@ -25,6 +28,13 @@ const LONGEST_KEPT: usize = 1_000;
 const MOST_SEEN: usize = 32 * 1024;
 /// The most bytes of texts and names of a record's input, about.
 pub(super) const MOST_KEPT: usize = 8 * 1024;
+
+/// What stands for a value under a secret name.
+const BY_ITS_NAME: &str = "[redacted: a secret by its name]";
+/// As much of a value as a refusal quotes at least, in characters.
+const LONGEST_QUOTED: usize = 56;
+/// A shorter value is looked for nowhere else: it would be found in many words.
+const SHORTEST_HIDDEN: usize = 4;
 
 /// The bytes that a number, a flag or a bracket counts for.
 const SMALL: usize = 8;
@@ -119,7 +129,67 @@ pub(super) struct Look(Seen);
 impl Look {
     /// What a record keeps of it.
     pub(super) fn redacted(self, search: Search) -> Value {
-        kept(self.0, "", search, &mut { MOST_KEPT })
+        kept(self.0, "", Named::Open, search, &mut { MOST_KEPT })
+    }
+
+    /// Adds the values that go because of the name that they stand under.
+    pub(super) fn hidden(&self, hidden: &mut Hidden) {
+        hide(&self.0, Named::Open, hidden);
+    }
+}
+
+/// Values under secret names, for texts that repeat them: refusals quote what they refuse.
+#[derive(Debug, Default)]
+pub(super) struct Hidden {
+    /// What is looked for elsewhere.
+    forms: Vec<String>,
+    found: bool,
+}
+
+impl Hidden {
+    /// A text without these values.
+    pub(super) fn out_of(&self, text: &str) -> Option<String> {
+        let mut mended = None;
+        for value in &self.forms {
+            let now: &str = mended.as_deref().unwrap_or(text);
+            if now.contains(value.as_str()) {
+                mended = Some(now.replace(value.as_str(), BY_ITS_NAME));
+            }
+        }
+        mended
+    }
+
+    /// Takes these values out of each text of a value.
+    pub(super) fn take_out_of(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(mended) = self.out_of(text) {
+                    *text = mended;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.take_out_of(item)),
+            Value::Object(object) => object.values_mut().for_each(|value| self.take_out_of(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.found
+    }
+
+    /// Whole, as JSON writes it, and as much of it as a refusal quotes.
+    fn add(&mut self, text: &str) {
+        self.found = true;
+        let escaped = Value::from(text).to_string();
+        let escaped = escaped.trim_matches('"');
+        for form in [text, escaped] {
+            let quoted: String = form.chars().take(LONGEST_QUOTED).collect();
+            for form in [form.to_owned(), quoted] {
+                if form.chars().count() >= SHORTEST_HIDDEN && !self.forms.contains(&form) {
+                    self.forms.push(form);
+                }
+            }
+        }
     }
 }
 
@@ -212,36 +282,25 @@ fn seen_object(object: &Map<String, Value>, room: &mut usize) -> Seen {
     }
 }
 
-fn kept(seen: Seen, name: &str, search: Search, room: &mut usize) -> Value {
+fn kept(seen: Seen, name: &str, named: Named, search: Search, room: &mut usize) -> Value {
     match seen {
+        Seen::Plain(value) if named.hides_plain(&value) => gone(None, room),
+        Seen::Text { text, .. } if named.hides_text(&text) => gone(Some(&text), room),
         Seen::Plain(value) => value,
         Seen::Nothing => Value::from("…"),
-        Seen::Text { text, missing } => {
-            let (mut text, mut missing) = match search {
-                Search::Each => (redacted(name, &text), missing),
-                Search::None => (text, missing),
-            };
-            if missing > 0 {
-                missing += cut(&mut text, |length| length.saturating_sub(HALF_A_SECRET));
-            }
-            missing += cut(&mut text, |length| length.min(LONGEST_KEPT));
-            if !take(room, text.len()) {
-                return Value::from("…");
-            }
-            if missing > 0 {
-                let _ = write!(text, "… ({missing} characters more)");
-            }
-            Value::from(text)
-        }
+        Seen::Text { text, missing } => kept_text(text, missing, name, search, room),
         Seen::List { items, missing } => {
             let count = items.len();
             let mut list = Vec::with_capacity(count);
+            let mut option = Named::Open;
             for item in items {
                 if !take(room, SMALL) {
                     break;
                 }
-                // The items of `tokens` are tokens.
-                list.push(kept(item, name, search, room));
+                // The items of `tokens` are tokens, and what follows `--password` is one.
+                let item_named = if option == Named::Open { named.within() } else { option };
+                option = option_of(&item);
+                list.push(kept(item, name, item_named, search, room));
             }
             let missing = missing + count - list.len();
             if missing > 0 {
@@ -252,11 +311,12 @@ fn kept(seen: Seen, name: &str, search: Search, room: &mut usize) -> Value {
         Seen::Object { entries, missing } => {
             let count = entries.len();
             let mut object = Map::with_capacity(count);
+            let entry = entry_of(&entries);
             for (name, value) in entries {
                 if !take(room, name.len() + SMALL) {
                     break;
                 }
-                let value = kept(value, &name, search, room);
+                let value = kept(value, &name, named_within(named, entry, &name), search, room);
                 let shown = match search {
                     Search::Each if find_secret(&name).is_some() => redacted("", &name),
                     Search::Each | Search::None => name,
@@ -268,6 +328,117 @@ fn kept(seen: Seen, name: &str, search: Search, room: &mut usize) -> Value {
                 object.insert("…".to_owned(), Value::from(format!("{missing} more")));
             }
             Value::Object(object)
+        }
+    }
+}
+
+fn kept_text(text: String, missing: usize, name: &str, search: Search, room: &mut usize) -> Value {
+    let whole_json = if missing == 0 { without_named(&text) } else { None };
+    let text = whole_json.unwrap_or(text);
+    let (mut text, mut missing) = match search {
+        Search::Each => (redacted(name, &text), missing),
+        Search::None => (text, missing),
+    };
+    if missing > 0 {
+        missing += cut(&mut text, |length| length.saturating_sub(HALF_A_SECRET));
+    }
+    missing += cut(&mut text, |length| length.min(LONGEST_KEPT));
+    if !take(room, text.len()) {
+        return Value::from("…");
+    }
+    if missing > 0 {
+        let _ = write!(text, "… ({missing} characters more)");
+    }
+    Value::from(text)
+}
+
+/// What is told instead of a value under a secret name: its kind, when it looks like one.
+fn gone(text: Option<&str>, room: &mut usize) -> Value {
+    let kind = text.and_then(find_secret);
+    let told = kind.map_or_else(|| BY_ITS_NAME.to_owned(), |kind| format!("[redacted: {}]", kind.what));
+    Value::from(if take(room, told.len()) { told } else { "…".to_owned() })
+}
+
+/// A text that is JSON, without what stands under secret names in it; nothing when it is none or has none.
+fn without_named(text: &str) -> Option<String> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let value: Value = serde_json::from_str(text).ok()?;
+    let look = seen(&value, &mut { MOST_SEEN });
+    let mut hidden = Hidden::default();
+    hide(&look, Named::Open, &mut hidden);
+    (!hidden.is_empty()).then(|| kept(look, "", Named::Open, Search::None, &mut { MOST_SEEN }).to_string())
+}
+
+/// What the text of an entry, `{"name": "Authorization", "value": …}`, says of its value.
+fn entry_of(entries: &[(String, Seen)]) -> Named {
+    const NAMES: [&str; 6] = ["name", "key", "header", "field", "variable", "env"];
+    let names = entries.iter().filter_map(|(name, value)| match value {
+        Seen::Text { text, .. } if NAMES.contains(&name.to_lowercase().as_str()) => Some(Named::by(text)),
+        _ => None,
+    });
+    names
+        .into_iter()
+        .find(|named| *named != Named::Open)
+        .unwrap_or(Named::Open)
+}
+
+/// What is said of the value under `name` in an object that stands under `outer`.
+fn named_within(outer: Named, entry: Named, name: &str) -> Named {
+    let own = Named::by(name);
+    if outer.within() == Named::Secret {
+        return Named::Secret;
+    }
+    match own {
+        Named::Open if matches!(name.to_lowercase().as_str(), "value" | "values" | "content") => entry,
+        own => own,
+    }
+}
+
+/// What an item of a command line says of the next one: `--password`.
+fn option_of(item: &Seen) -> Named {
+    match item {
+        Seen::Text { text, .. } if text.starts_with('-') && !text.contains(['=', ' ']) => Named::by(text),
+        _ => Named::Open,
+    }
+}
+
+/// Adds the values that [`kept`] leaves out for their names.
+fn hide(seen: &Seen, named: Named, hidden: &mut Hidden) {
+    match seen {
+        Seen::Nothing => {}
+        Seen::Plain(value) => {
+            if named.hides_plain(value) {
+                hidden.add(&value.to_string());
+            }
+        }
+        Seen::Text { text, missing } => {
+            if named.hides_text(text) {
+                hidden.add(text);
+            } else if *missing == 0
+                && text.trim_start().starts_with(['{', '['])
+                && let Ok(value) = serde_json::from_str::<Value>(text)
+            {
+                hide(&self::seen(&value, &mut { MOST_SEEN }), Named::Open, hidden);
+            }
+        }
+        Seen::List { items, .. } => {
+            let mut option = Named::Open;
+            for item in items {
+                hide(
+                    item,
+                    if option == Named::Open { named.within() } else { option },
+                    hidden,
+                );
+                option = option_of(item);
+            }
+        }
+        Seen::Object { entries, .. } => {
+            let entry = entry_of(entries);
+            for (name, value) in entries {
+                hide(value, named_within(named, entry, name), hidden);
+            }
         }
     }
 }
@@ -393,6 +564,99 @@ mod tests {
         let kept = Excerpt::of(&wide).look().redacted(Search::Each);
         let kept = kept.as_object().unwrap();
         assert_eq!(kept["…"], format!("{} more", 9_000 - (kept.len() - 1)));
+    }
+
+    #[test]
+    fn under_a_secret_name_everything_goes_whatever_it_looks_like() {
+        for value in [
+            json!("correct-horse-battery"),
+            json!("12345678"),
+            json!("correct horse battery"),
+            json!("CORRECTHORSE"),
+            json!("correcthorse"),
+            json!("pass.word"),
+            json!("hunter2(x)"),
+            json!("abc12"),
+            json!(12_345_678),
+            json!(["12345678"]),
+            json!({"a": "zebra77", "b": [{"c": 4_711_471}], "d": "monkey"}),
+        ] {
+            for name in [
+                "password",
+                "token",
+                "api_key",
+                "ssh_key",
+                "credential",
+                "authorization",
+                "secret",
+            ] {
+                let kept = record(json!({ "outer": [{ name: value.clone() }] })).to_string();
+                for part in [
+                    "horse",
+                    "HORSE",
+                    "1234",
+                    "pass.word",
+                    "hunter",
+                    "abc12",
+                    "zebra",
+                    "4711",
+                    "monkey",
+                ] {
+                    assert!(!kept.contains(part), "{name}: {value} → {kept}");
+                }
+                assert!(kept.contains("[redacted: "), "{name}: {value} → {kept}");
+            }
+        }
+        let secrets = record(json!({"secrets": {"a": "x1", "b": 7}, "tokens": [1, "two"], "pin": "0412"}));
+        assert_eq!(
+            secrets,
+            json!({
+                "secrets": {"a": BY_ITS_NAME, "b": BY_ITS_NAME},
+                "tokens": [BY_ITS_NAME, BY_ITS_NAME],
+                "pin": BY_ITS_NAME,
+            })
+        );
+        assert_eq!(
+            record(json!({ "token": token() }))["token"],
+            "[redacted: a GitHub token]"
+        );
+    }
+
+    #[test]
+    fn what_tells_nothing_under_such_a_name_stays_and_so_do_other_names() {
+        let input = json!({
+            "password": true,
+            "token": null,
+            "secret": "${DB_SECRET}",
+            "authorization": "Bearer ${TOKEN}",
+            "tokens": 512,
+            "max_tokens": 4_096,
+            "token_count": "12",
+            "secret_santa": "Ada",
+            "password_policy": {"min": 8},
+            "pin": "1.4.0",
+            "name": "token",
+            "args": ["--max-tokens", "12", "--password=${P}"],
+        });
+        assert_eq!(record(input.clone()), input);
+    }
+
+    #[test]
+    fn a_secret_name_is_heeded_in_entries_options_and_json_texts() {
+        let kept = record(json!({
+            "headers": [{"name": "Authorization", "value": "9f8e7d6c"}, {"name": "Accept", "value": "text/html"}],
+            "env": [{"value": "swordfish", "key": "DB_PASSWORD"}],
+            "args": ["login", "--password", "swordfish", "next"],
+            "body": r#"{"user": "ada", "password": "swordfish", "nested": "{\"token\": 77}"}"#,
+        }));
+        let text = kept.to_string();
+        assert!(
+            !text.contains("9f8e") && !text.contains("swordfish") && !text.contains("77"),
+            "{text}"
+        );
+        assert_eq!(kept["headers"][1]["value"], "text/html");
+        assert_eq!(kept["args"], json!(["login", "--password", BY_ITS_NAME, "next"]));
+        assert!(kept["body"].as_str().unwrap().contains("ada"), "{text}");
     }
 
     fn values() -> impl Strategy<Value = Value> {

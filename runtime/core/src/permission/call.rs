@@ -124,7 +124,9 @@ impl Call {
             })
             .collect();
         self.other_names.extend(tools);
-        self.other_names.push(format!("mcp__{server}").into());
+        let server = format!("mcp__{server}");
+        self.other_names.push(spelled(&server).into());
+        self.other_names.push(server.into());
         self.suspected.extend(asks_for.map(path_in));
         self
     }
@@ -256,9 +258,19 @@ fn names(tool: &Definition, signature: &Signature) -> (Vec<Text>, Vec<Text>) {
         // The server's own names, as people know them, where they part in one place alone: `a__b` with a tool `c`
         // would read like `a` with `b__c`.
         let parts_once = |text: &str| !text.contains("__") && !text.starts_with('_') && !text.ends_with('_');
-        let whole = format!("mcp__{server}__{}", tool.source);
         let clear = parts_once(server) && parts_once(&tool.source);
-        for name in [Text::from(whole), format!("mcp__{server}").into()] {
+        let own = [
+            format!("mcp__{server}__{}", tool.source),
+            format!("{server}__{}", tool.source),
+            format!("mcp__{server}"),
+        ];
+        for name in own {
+            // Others have no `a.b` and no blanks, so that two tools can meet in one name as clients write it.
+            let spelled = spelled(&name);
+            if !sure.iter().chain(&other).any(|known| **known == spelled) {
+                other.push(spelled.into());
+            }
+            let name = Text::from(name);
             let list = if clear { &mut sure } else { &mut other };
             if !list.contains(&name) {
                 list.push(name);
@@ -266,6 +278,12 @@ fn names(tool: &Definition, signature: &Signature) -> (Vec<Text>, Vec<Text>) {
         }
     }
     (sure, other)
+}
+
+/// A name as Claude Code writes it: `_` for every character that its names can't have.
+fn spelled(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.chars().map(|c| if plain(c) { c } else { '_' }).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -52,6 +52,7 @@ pub use sensitive::{Level, Sensitive, sensitive};
 pub use signature::{Signature, TemplateError, check as check_naming, rule_of};
 
 use crate::registry::{Definition, Trust};
+use crate::text::nearest;
 
 /// How much runs without being asked for. From the strictest to the loosest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -217,6 +218,32 @@ impl Policy {
             };
             !calls.iter().any(known)
         })
+    }
+
+    /// What a rule of a list that means no tool could have meant: a name that it would mean the tool by. Nothing when the
+    /// rule has a `*` that no other case of its letters would mend, or no name is near.
+    pub fn meant<'t>(list: List, rule: &Rule, tools: impl IntoIterator<Item = &'t Definition>) -> Option<String> {
+        let calls: Vec<Call> = tools
+            .into_iter()
+            .map(|tool| Call::new(tool, &Value::Null, &[]))
+            .collect();
+        let names = calls.iter().flat_map(|call| {
+            let other = call.other_names().filter(|_| list != List::Allow);
+            call.names().chain(other)
+        });
+        let Ok(name) = rule.name.as_deref() else {
+            let text = rule.text();
+            let (name, content) = text.split_at(text.find('(').unwrap_or(text.len()));
+            let small = Rule::parse(&format!("{}{content}", name.to_lowercase())).ok()?;
+            let mut names = names;
+            return (small != *rule && small.names_one_of(&mut names)).then(|| small.text().to_owned());
+        };
+        let names: Vec<&str> = names.collect();
+        let same = names.iter().find(|known| known.eq_ignore_ascii_case(name)).copied();
+        // Of a tool that clients know by a longer name people write either.
+        let short = name.rsplit("__").next().unwrap_or(name);
+        let near = |name| nearest(name, names.iter().copied(), 1).into_iter().next();
+        same.or_else(|| near(name)).or_else(|| near(short)).map(str::to_owned)
     }
 
     /// Decides about a call.

@@ -95,6 +95,7 @@ impl fmt::Display for Origin {
 /// |---|---|
 /// | `note_add`, `note_add(*)` | every call of the tool |
 /// | `mcp__github__*` | every tool of the upstream server `github`; `mcp__github` and `github__*` as well |
+/// | `mcp__my_docs__a_b` | in `ask` and `deny`: the tool `a.b` of the server `my docs`, written as clients do, with `_` for what a name can't have |
 /// | `Bash(git status)` | this content alone |
 /// | `Bash(git status*)` | contents that begin so; `*` is any run of characters, `/`, blanks and line ends included |
 /// | `Bash(git *)`, `Bash(git:*)` | `git` and all that begins with `git `, but not `gitk`; `:*` also takes `git:…` |
@@ -287,7 +288,7 @@ impl fmt::Display for RuleError {
             }
             RuleProblem::Name { character } => write!(
                 f,
-                "a name can't have {character:?}; write one rule for each tool, and what a call is about in parentheses: `Bash(git status)`"
+                "a name can't have {character:?}; write one rule for each tool, and what a call is about in parentheses: `Bash(git status)`; in the name of a server or its tool write `_` for it"
             ),
             RuleProblem::Unclosed => f.write_str("this `(` is not closed; end the rule with `)`"),
             RuleProblem::NoContent => {

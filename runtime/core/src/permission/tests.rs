@@ -648,6 +648,65 @@ fn rules_that_mean_no_tool_are_told() {
 }
 
 #[test]
+fn what_an_idle_rule_could_have_meant_is_told() {
+    let tools = [own(Kind::Write), foreign("github", "create_issue", Kind::Execute)];
+    let meant = |list, text: &str| Policy::meant(list, &rule(text), tools.iter().map(|tool| &**tool));
+    for (text, name) in [
+        ("DO_IT", "do_it"),
+        ("do_itt", "do_it"),
+        ("mcp__github__create_isue", "mcp__github__create_issue"),
+        ("GitHub__*", "github__*"),
+        ("MCP__GitHub__*(x)", "mcp__github__*(x)"),
+    ] {
+        assert_eq!(meant(List::Deny, text).as_deref(), Some(name), "{text}");
+    }
+    assert_eq!(meant(List::Allow, "mcp__devloop__do_it").as_deref(), Some("do_it"));
+    for text in ["gitlab__*", "something_else_entirely", "Zebra*"] {
+        assert_eq!(meant(List::Deny, text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_rule_that_holds_back_knows_a_servers_tool_by_every_spelling_of_its_name() {
+    for (server, source, names) in [
+        ("docs", "we ird", vec!["mcp__docs__we_ird", "docs__we_ird"]),
+        ("docs", "b__c", vec!["mcp__docs__b__c", "docs__b__c"]),
+        (
+            "docs",
+            "a.b",
+            vec!["mcp__docs__a.b", "docs__a.b", "mcp__docs__a_b", "docs__a_b"],
+        ),
+        (
+            "my docs",
+            "x",
+            vec!["mcp__my_docs", "mcp__my_docs__x", "my_docs__x", "mcp__my_docs__*"],
+        ),
+        (
+            "docs",
+            "größe",
+            vec!["mcp__docs__größe", "docs__größe", "mcp__docs__gr__e"],
+        ),
+    ] {
+        let tool = foreign(server, source, Kind::Execute);
+        for name in names {
+            for list in [List::Deny, List::Ask] {
+                let policy = Policy::new(Mode::Bypass).with(list, rule(name), origin(Source::User));
+                let call = Call::new(&tool, &json!({}), &[]);
+                let held = policy.rules(list).next().unwrap().0.tightens(&call);
+                assert!(held, "{list:?} {name} of {server:?} {source:?}");
+                assert_eq!(policy.idle([&*tool]).count(), 0, "{name}");
+            }
+            let policy = Policy::new(Mode::Bypass).with(List::Deny, rule(name), origin(Source::User));
+            let decision = decided(&policy, &Call::new(&tool, &json!({}), &[]));
+            assert_eq!(decision.verdict, Verdict::Deny, "{name}");
+        }
+    }
+    // What only clients write so could be another tool as well, so that it lets nothing pass.
+    let call = Call::new(&foreign("docs", "a.b", Kind::Execute), &json!({}), &[]);
+    assert!(!rule("docs__a_b").loosens(&call) && rule("docs__a.b").loosens(&call));
+}
+
+#[test]
 fn modes_have_words_and_an_order() {
     for mode in Mode::ALL {
         assert_eq!(Mode::parse(mode.as_str()), Some(mode));

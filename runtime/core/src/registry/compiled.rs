@@ -13,12 +13,14 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::definition::{Definition, Dialect, Naming, Schema, Text};
+use super::example::example;
 use super::mend::mended;
 use super::normalise::{self, Changes, Integers, normalise};
 use super::place::{Pattern, Step, bracket};
 use super::rules::Constraint;
 use super::shape::{End, Extra, Kind, Shape, open_options, options};
 use super::validate::{Report, explain};
+use super::words::{Words, steps, unescaped};
 use super::{PathRule, cost};
 
 /// A tool with everything that is derived from its texts, each part derived once, when it is first needed.
@@ -104,8 +106,11 @@ impl CompiledTool {
             report = self.judge(input, &value, changes.integers())?;
         }
         if !report.is_empty() {
-            let example = self.definition.examples.first();
-            let example = example.map(|example| example.input.clone().into_owned());
+            let shown = self.definition.examples.first();
+            let example = match shown.map(|example| example.input.clone().into_owned()) {
+                Some(example) => Some(example),
+                None => input.example(&self.published()?, self.path_rule, &report),
+            };
             return Err(BuildError::Invalid(report.into_error(example)));
         }
         let mut affected = Vec::new();
@@ -192,6 +197,14 @@ impl CompiledTool {
         }))
     }
 
+    /// The input schema that is published and judged by. Read again: only refusals need it.
+    fn published(&self) -> Result<Value, BuildError> {
+        let schema = read("input_schema", &self.definition.input_schema);
+        schema
+            .map(published)
+            .map_err(|error| BuildError::Internal(InternalError::bare(error)))
+    }
+
     fn compiled(&self) -> Result<&Input, &str> {
         let input = self
             .input
@@ -216,7 +229,7 @@ impl CompiledTool {
         if !sound {
             report = explain(&input.shape, value, self.path_rule);
             if self.definition.dialect == Dialect::Open {
-                input.explain_openly(value, &mut report);
+                input.explain_openly(&self.published()?, value, &mut report);
             }
             if report.is_empty() {
                 // Better the validator's words than none, should the two ever differ.
@@ -284,7 +297,7 @@ impl Input {
             shape.mark_paths(pattern).map_err(|error| error.to_string())?;
         }
         let Kind::Object(fields) = &shape.kind else {
-            return Err("the schema at the root: must describe an object".to_owned());
+            return Err("the schema at the root: must describe an object, with `\"type\": \"object\"`".to_owned());
         };
         if let Some(key) = bind.keys().find(|key| fields.get(key).is_some()) {
             return Err(format!("bind: `{key}` is bound and can be sent as well"));
@@ -371,24 +384,6 @@ fn keep_fit_defaults(shape: &mut Shape, path_rule: PathRule) {
 /// Above so many values in an input the validator's list of all errors could be out of proportion.
 const EXPLAINED: usize = 10_000;
 
-/// Keywords whose violations the shape words itself, where it has one.
-const WORDED: &[&str] = &[
-    "type",
-    "enum",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "items",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "properties",
-    "required",
-    "additionalProperties",
-];
-
 impl Input {
     /// The value as it was meant, where it was sent as declarations for providers ask for it.
     fn mended(&self, value: &Value) -> Option<Value> {
@@ -403,20 +398,45 @@ impl Input {
         mended(&self.validator, value, values, &is_open)
     }
 
-    /// Adds, in the validator's words, what the shape knows nothing of.
-    fn explain_openly(&self, value: &Value, report: &mut Report) {
+    /// Adds what the shape knows nothing of. `schema` is what the validator judges by.
+    fn explain_openly(&self, schema: &Value, value: &Value, report: &mut Report) {
         if count_values(value, EXPLAINED) >= EXPLAINED {
             return;
         }
+        let words = Words::new(schema, value);
         for error in self.validator.iter_errors(value) {
-            let place = error.instance_path().as_str().to_owned();
-            let unescaped = unescaped(&place);
-            let steps = steps(&unescaped, value);
-            let path = error.schema_path().as_str();
-            let keyword = path.rsplit('/').next().unwrap_or_default().to_owned();
-            if self.shape.is_foreign_at(&steps) || !WORDED.contains(&keyword.as_str()) {
-                report.add(&steps, || error.masked_with(field(&steps)).to_string());
+            let place = unescaped(error.instance_path().as_str());
+            if !self.shape.words(&steps(&place, value), &error) {
+                words.add(&error, report);
             }
+        }
+    }
+
+    /// An input that would be accepted, for a tool that shows none.
+    fn example(&self, schema: &Value, path_rule: PathRule, report: &Report) -> Option<String> {
+        const LONGEST: usize = 1_000;
+        let mut pointers: Vec<&str> = report.pointers().collect();
+        loop {
+            let value = example(schema, &pointers)?;
+            let root = value.as_object()?;
+            let follows = |pattern: &Pattern| {
+                let mut follows = true;
+                pattern.strings(root, &mut |path| follows &= path_rule(path).is_ok());
+                follows
+            };
+            let mut ruled = Report::default();
+            for rule in &self.rules {
+                rule.check(root, &self.bind, &mut ruled);
+            }
+            if self.validator.is_valid(&value) && ruled.is_empty() && self.paths.iter().all(follows) {
+                let text = value.to_string();
+                return (text.len() <= LONGEST).then_some(text);
+            }
+            // Without the fields that are asked about it may be simpler.
+            if pointers.is_empty() {
+                return None;
+            }
+            pointers.clear();
         }
     }
 }
@@ -457,25 +477,6 @@ fn refusal(validator: &Validator, value: &Value) -> Option<String> {
     let unescaped = unescaped(&place);
     let steps = steps(&unescaped, value);
     Some(error.masked_with(field(&steps)).to_string())
-}
-
-fn unescaped(pointer: &str) -> Vec<String> {
-    let steps = pointer.split('/').skip(1);
-    steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
-}
-
-fn steps<'a>(unescaped: &'a [String], value: &Value) -> Vec<Step<'a>> {
-    let mut steps = Vec::new();
-    let mut here = Some(value);
-    for step in unescaped {
-        let index = step.parse().ok().filter(|_| here.is_some_and(Value::is_array));
-        here = match index {
-            Some(index) => here.and_then(|value| value.get::<usize>(index)),
-            None => here.and_then(|value| value.get(step)),
-        };
-        steps.push(index.map_or(Step::Key(step), Step::Index));
-    }
-    steps
 }
 
 fn field(steps: &[Step<'_>]) -> String {

@@ -11,6 +11,7 @@ mod builder;
 mod compiled;
 mod cost;
 mod definition;
+mod example;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod fixture;
 mod mend;
@@ -23,6 +24,7 @@ pub mod reference;
 mod rules;
 pub mod shape;
 mod validate;
+mod words;
 
 use std::fmt;
 

@@ -7,7 +7,8 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use jsonschema::{PatternOptions, ValidationOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Number, Value, json};
 
 use super::place::{Pattern as Pointer, Step};
@@ -176,10 +177,61 @@ impl Shape {
             root: schema,
         };
         let mut reader = reader;
-        reader.shape(schema, 0).unwrap_or(Shape {
+        let shape = reader.shape(schema, 0).unwrap_or(Shape {
             kind: Kind::Foreign(Null::Perhaps),
             default: None,
-        })
+        });
+        match (&shape.kind, schema) {
+            // Conditions and patterns of keys are the validator's; what the root says of its fields counts beside them.
+            (Kind::Foreign(_), Value::Object(map)) if map.get("type").is_some_and(|kind| kind == "object") => Shape {
+                kind: reader.open_fields(map).map_or(shape.kind, Kind::Object),
+                default: None,
+            },
+            _ => shape,
+        }
+    }
+
+    /// Whether this shape words what the validator has found at a place: the keyword stands at a schema that the shape has.
+    pub(super) fn words(&self, place: &[Step<'_>], error: &ValidationError<'_>) -> bool {
+        let mut shape = self;
+        let mut path = String::new();
+        for step in place {
+            shape = match (&shape.kind, step) {
+                (Kind::Array(items), Step::Index(_)) => {
+                    path.push_str("/items");
+                    &items.shape
+                }
+                (Kind::Object(fields), Step::Key(key)) => match (fields.get(key), &fields.extra) {
+                    (Some(property), _) => {
+                        path.push_str("/properties/");
+                        path.push_str(&key.replace('~', "~0").replace('/', "~1"));
+                        &property.shape
+                    }
+                    (None, Extra::Each(each)) => {
+                        path.push_str("/additionalProperties");
+                        each
+                    }
+                    (None, _) => return false,
+                },
+                _ => return false,
+            };
+        }
+        let keyword = error
+            .schema_path()
+            .as_str()
+            .strip_prefix(&*path)
+            .and_then(|rest| rest.strip_prefix('/'));
+        let Some(keyword) = keyword else { return false };
+        match (&shape.kind, error.kind()) {
+            (Kind::Foreign(_), _) => false,
+            (Kind::Object(fields), ValidationErrorKind::Required { property }) => {
+                keyword == "required" && property.as_str().is_some_and(|name| fields.get(name).is_some())
+            }
+            (Kind::Object(fields), ValidationErrorKind::AdditionalProperties { .. }) => {
+                keyword == "additionalProperties" && matches!(fields.extra, Extra::Refused)
+            }
+            _ => WORDED.contains(&keyword),
+        }
     }
 
     /// Whether nobody but the validator knows what is wrong at a place.
@@ -306,6 +358,22 @@ const BESIDE: &[&str] = &[
     "minProperties",
     "maxProperties",
     "propertyNames",
+];
+
+/// Keywords whose violations a shape words, where it has them.
+const WORDED: &[&str] = &[
+    "type",
+    "enum",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "items",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "properties",
 ];
 
 /// What happens to a schema outside the subset.
@@ -473,6 +541,33 @@ impl Reader<'_> {
             None => Extra::Free,
             Some(Value::Bool(false)) => Extra::Refused,
             Some(each) => Extra::Each(Box::new(self.below("/additionalProperties", each, depth)?)),
+        };
+        Ok(Fields { properties, extra })
+    }
+
+    /// The named fields of a root that has keywords outside of the subset.
+    fn open_fields(&mut self, schema: &Map<String, Value>) -> Result<Fields, ShapeError> {
+        let required = schema.get("required").and_then(Value::as_array);
+        let mut properties = Vec::new();
+        for (name, below) in schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            let is_required = required.is_some_and(|names| names.iter().any(|known| known == name));
+            properties.push(Property {
+                name: name.clone(),
+                shape: self.below(&format!("/properties/{name}"), below, 0)?,
+                need: if is_required { Need::Required } else { Need::Optional },
+            });
+        }
+        let extra = match schema.get("additionalProperties") {
+            // Whether a key is one of these, the validator knows.
+            _ if schema.contains_key("patternProperties") => Extra::Free,
+            None => Extra::Free,
+            Some(Value::Bool(false)) => Extra::Refused,
+            Some(each) => Extra::Each(Box::new(self.below("/additionalProperties", each, 0)?)),
         };
         Ok(Fields { properties, extra })
     }

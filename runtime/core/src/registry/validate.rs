@@ -18,10 +18,11 @@ use super::PathRule;
 use super::normalise::{Integer, integer, parse_strictly};
 use super::place::{Step, bracket, cut, pointer};
 use super::shape::{Extra, Fields, Items, Kind, Need, Pattern, Property, Range, Shape, Text, Uniqueness};
+use super::words::{steps, unescaped};
 use crate::text::nearest;
 
 /// Longer values are cut in error texts.
-const VALUE_SHOWN: usize = 60;
+pub(super) const VALUE_SHOWN: usize = 60;
 
 /// The pattern of a text that must not be blank.
 const NOT_BLANK: &str = r"\S";
@@ -46,6 +47,30 @@ impl Report {
                 reason: reason(),
             });
         }
+    }
+
+    /// As [`add`](Self::add), at a JSON Pointer into `value`; not what was said already: a schema may ask for one thing in
+    /// several of its parts.
+    pub(super) fn add_once(&mut self, at: &str, value: &Value, reason: impl FnOnce() -> String) {
+        let unescaped = unescaped(at);
+        let place = steps(&unescaped, value);
+        let shown = self.problems.len() < PROBLEMS_IN_FULL;
+        let reason = if shown { reason() } else { String::new() };
+        let pointer = pointer(&place);
+        let is_known = |known: &Problem| known.pointer == pointer && known.reason == reason;
+        if !(shown && self.problems.iter().any(is_known)) {
+            self.add(&place, || reason);
+        }
+    }
+
+    /// The first problem.
+    pub(super) fn first(&self) -> Option<&Problem> {
+        self.problems.first()
+    }
+
+    /// Where the problems are that are told.
+    pub(super) fn pointers(&self) -> impl Iterator<Item = &str> {
+        self.problems.iter().map(|problem| problem.pointer.as_str())
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -99,7 +124,7 @@ impl<'v> Explainer<'v> {
                 Integer::TooWide => self.add(|| {
                     format!(
                         "{number} is beyond what an integer may be here; expected {}",
-                        expected_integer(range)
+                        expected_within_64_bits(range)
                     )
                 }),
                 Integer::Fits if number.is_f64() => self.mismatch(shape, value),
@@ -302,6 +327,19 @@ fn expected_integer(range: &Range) -> String {
     }
 }
 
+/// As [`expected_integer`], where a number is beyond 64 bits: bounds that are so as well would not say why it is refused.
+fn expected_within_64_bits(range: &Range) -> String {
+    let whole = |number: &Option<Number>| number.as_ref().and_then(Number::as_i64);
+    match (&range.min, &range.max) {
+        (None, None) => expected_integer(range),
+        _ => format!(
+            "an integer from {} to {}",
+            whole(&range.min).unwrap_or(i64::MIN),
+            whole(&range.max).unwrap_or(i64::MAX)
+        ),
+    }
+}
+
 fn bounds(range: &Range) -> String {
     match (&range.min, &range.max) {
         (Some(min), Some(max)) => format!(" from {min} to {max}"),
@@ -311,7 +349,7 @@ fn bounds(range: &Range) -> String {
     }
 }
 
-fn sizes(min: Option<u64>, max: Option<u64>, unit: &str) -> String {
+pub(super) fn sizes(min: Option<u64>, max: Option<u64>, unit: &str) -> String {
     match (min, max) {
         (Some(min), Some(max)) => format!(" of {min} to {max} {unit}s"),
         (Some(min), None) => format!(" of at least {min} {unit}s"),
@@ -320,7 +358,7 @@ fn sizes(min: Option<u64>, max: Option<u64>, unit: &str) -> String {
     }
 }
 
-fn count(count: usize, unit: &str) -> String {
+pub(super) fn count(count: usize, unit: &str) -> String {
     match count {
         1 => format!("1 {unit}"),
         _ => format!("{count} {unit}s"),
@@ -516,6 +554,22 @@ mod tests {
             [
                 "n: 18446744073709551615 is beyond what an integer may be here; expected an integer of at most 64 bits",
                 "m: 1e+300 is beyond what an integer may be here; expected an integer of at most 64 bits",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_integer_beyond_64_bits_is_told_what_fits() {
+        let schema = json!({"type": "object", "properties": {
+            "n": {"type": "integer", "maximum": u64::MAX}, "m": {"type": "integer", "minimum": 0},
+            "o": {"type": "integer", "minimum": -5, "maximum": 5}}});
+        assert_eq!(
+            texts(&schema, &json!({"n": u64::MAX, "m": 1e30, "o": -1e30})),
+            [
+                "n: 18446744073709551615 is beyond what an integer may be here; expected an integer from \
+                 -9223372036854775808 to 9223372036854775807",
+                "m: 1e+30 is beyond what an integer may be here; expected an integer from 0 to 9223372036854775807",
+                "o: -1e+30 is beyond what an integer may be here; expected an integer from -5 to 5",
             ]
         );
     }

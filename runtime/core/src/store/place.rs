@@ -39,6 +39,11 @@ fn is_within(path: &str, directory: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether a path is for the user alone who made it: what agents send may hold what no pattern knows for a secret.
+pub(crate) fn is_private(path: &str) -> bool {
+    is_within(path, CALLS)
+}
+
 /// Whether a machinery's path is in the history, whose files specs declare.
 pub fn is_history(path: &str) -> bool {
     is_within(path, HISTORY)
@@ -70,6 +75,12 @@ mod tests {
         assert!(!is_machinery("agent-state/history-of-rome.json"));
         assert!(!is_machinery("agent-state/pm-todo.json"));
         assert!(!is_machinery("units/a/agent-state/history/x"));
+    }
+
+    #[test]
+    fn the_calls_are_private() {
+        assert!(is_private("agent-state/.calls") && is_private("agent-state/.calls/calls.000001.ndjson"));
+        assert!(!is_private("agent-state") && !is_private("agent-state/.callsign"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn answer(outcome: CallOutcome) -> Result<CallToolResult, ErrorData> 
                 body.code, body.reason
             ),
         }),
-        CallOutcome::Invalid(error) => failed(shortened(&error.to_string(), ERROR_TEXT_LIMIT)),
+        CallOutcome::Invalid(error) => failed(shortened(&error.with_pointers().to_string(), ERROR_TEXT_LIMIT)),
         CallOutcome::Sandbox { message, hint } => failed(match hint {
             Some(hint) => format!("{message}\n{hint}"),
             None => message,

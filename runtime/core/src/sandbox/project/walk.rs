@@ -13,6 +13,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::{Durability, EntryKind, ProjectDir, kind_of};
 use crate::sandbox::error::FsError;
 use crate::sandbox::path::RelPath;
+use crate::store::place::is_private;
 
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -84,13 +85,19 @@ impl ProjectDir {
             Ok(dir) => return Ok(dir),
         }
         let mut dir = self.open_dir(None).map_err(explain)?;
+        let mut at = String::new();
         for segment in path.segments() {
+            if !at.is_empty() {
+                at.push('/');
+            }
+            at.push_str(segment);
+            let mode = Mode::from_raw_mode(if is_private(&at) { 0o700 } else { 0o755 });
             let open = |dir: &OwnedFd| rustix::fs::openat(dir, segment, DIRECTORY, Mode::empty());
             dir = match open(&dir) {
                 Ok(next) => next,
                 Err(Errno::NOENT) => {
                     refuse_twin(dir.as_fd(), path, segment)?;
-                    match rustix::fs::mkdirat(&dir, segment, Mode::from_raw_mode(0o755)) {
+                    match rustix::fs::mkdirat(&dir, segment, mode) {
                         Ok(()) => sync_dir(op, path, &dir, durability)?,
                         Err(Errno::EXIST) => {}
                         Err(error) => return Err(explain(error)),
