@@ -3,24 +3,32 @@
 //! Answers for connecting servers to the session's catalogue, and for carrying calls of their tools out. Leaves out the
 //! connections (`upstream`) and whether a call may be made, which is judged like any other.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use devloop_contract::failure::FailureBody;
 use devloop_core::catalogue::names::prefix;
 use devloop_core::catalogue::{ConnectionState, Notice, Offered, Refused, Replaced};
+use devloop_core::text::harmless;
 use serde_json::{Value, json};
 
 use super::{Answer, Inner, Runner, RunnerCall, RunnerError, Session, ToolRunner};
 use crate::call::{Boxed, Passed, text_block};
-use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, Sink, Upstreams};
+use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, OURS, Options, Sink, Upstreams};
 
 /// The largest answer of a server that is read; what is too large for a model becomes an artifact.
 pub(crate) const LARGEST_ANSWER: usize = 16 << 20;
 
 /// How long the first list of tools waits for servers that are connecting.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// As many different things are logged about what one server offers.
+const LOGGED: usize = 100;
+
+/// As many characters of each.
+const LOGGED_CHARS: usize = 500;
 
 impl Session {
     /// Connects the servers of a configuration; returns at once. Their tools appear in the
@@ -47,6 +55,7 @@ impl Session {
         let sink: Arc<dyn Sink> = Arc::new(Watched {
             into: CatalogueSink::new(Arc::clone(&self.inner.catalogue), runner),
             session: Arc::downgrade(&self.inner),
+            logged: Logged::default(),
         });
         let upstreams = Arc::new(Upstreams::start(config, options, &sink));
         // Nobody else sets it.
@@ -98,10 +107,11 @@ impl Session {
 }
 
 /// Puts everything into the session's catalogue, and forgets what a person allowed of tools that are others now: the yes
-/// was for what they said of themselves then.
+/// was for what they said of themselves then. What is not taken is logged, as no face shows it.
 struct Watched<S> {
     into: S,
     session: Weak<Inner>,
+    logged: Logged,
 }
 
 impl<S: Sink> Sink for Watched<S> {
@@ -116,6 +126,9 @@ impl<S: Sink> Sink for Watched<S> {
                 memory.forget(tool);
             }
         }
+        for tool in &replaced.quarantined {
+            self.logged.warn(server, &format!("the tool {tool} is set aside"));
+        }
         Ok(replaced)
     }
 
@@ -124,7 +137,41 @@ impl<S: Sink> Sink for Watched<S> {
     }
 
     fn notice(&self, notice: Notice) {
+        // What a list as a whole is not taken for; single tools were told by their names.
+        if let Notice::Log(line) = &notice
+            && line.logger.as_deref() == Some(OURS)
+            && line.level == "error"
+            && let Value::String(text) = &line.data
+        {
+            let text = text.replacen("\n- ", ": ", 1).replace("\n- ", "; ");
+            self.logged.warn(&line.server, &text);
+        }
         self.into.notice(notice);
+    }
+}
+
+/// What was logged about each server: each thing once, as a list that did not change for the better comes again and again.
+#[derive(Debug, Default)]
+struct Logged(Mutex<HashMap<String, HashSet<String>>>);
+
+impl Logged {
+    fn warn(&self, server: &str, text: &str) {
+        let text: String = harmless(text).chars().take(LOGGED_CHARS).collect();
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_server = logged.entry(server.to_owned()).or_default();
+        if of_server.len() > LOGGED || of_server.contains(&text) {
+            return;
+        }
+        let server = harmless(server);
+        if of_server.len() == LOGGED {
+            tracing::warn!(
+                server,
+                "more of what this upstream server offers is not taken; `devloop mcp tools` shows all of it"
+            );
+        } else {
+            tracing::warn!(server, "{text}");
+        }
+        of_server.insert(text);
     }
 }
 

@@ -67,6 +67,9 @@ pub use request::{CallError, CallOptions};
 
 use server::Server;
 
+/// The logger of what this program itself says about a server.
+pub(crate) const OURS: &str = "devloop";
+
 /// Who is given what servers offer and say. Called from several threads; what takes long holds up the server that it
 /// was called for.
 pub trait Sink: Send + Sync + 'static {

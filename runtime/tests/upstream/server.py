@@ -70,7 +70,12 @@ def tools():
         return good + [tool(f"change_{STATE['list']}")]
     if MODE == "renews":
         # One tool says something else of itself after each change.
-        return good + [tool("renew", takes, description=f"Version {STATE['list']}.")]
+        good += [tool("renew", takes, description=f"Version {STATE['list']}.")]
+        if ARGUMENT == "bad":
+            good += [tool("rooted", {"type": "object", "oneOf": [OBJECT]}), tool("wordy", description="w" * 20_000)]
+        if ARGUMENT == "many" and STATE["list"] > 0:
+            good += [tool(f"t{number}") for number in range(1_001)]
+        return good
     return good
 
 
