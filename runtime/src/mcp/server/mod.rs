@@ -11,11 +11,12 @@ mod library;
 mod list;
 mod progress;
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use devloop_contract::InternalError;
 use rmcp::model::{
@@ -35,7 +36,8 @@ use self::answer::answer;
 use self::approval::{Client, Questions};
 pub(super) use self::gated::Gated;
 use self::list::{List, Lists};
-use self::progress::{Reporter, report};
+use self::progress::Reporter;
+use super::ServeOptions;
 use crate::call::{CallOutcome, CallRequest, Listing, ToolService};
 
 /// A client's name for a call above this length is not taken over.
@@ -54,34 +56,32 @@ pub(super) struct Server<S> {
     lists: Lists,
     questions: Arc<Questions>,
     page_size: usize,
+    silence: Duration,
     process: Uuid,
     stop: CancellationToken,
 }
 
 impl<S: ToolService> Server<S> {
-    /// A server for the service's tools. With `page_size` 0 their list is one page.
+    /// A server for the service's tools. With a page size of 0 their list is one page.
     ///
     /// # Errors
     /// When a tool's schema is not a JSON object.
-    pub(super) fn new(
-        service: S,
-        name: &str,
-        page_size: usize,
-        stop: CancellationToken,
-    ) -> Result<Self, InternalError> {
+    pub(super) fn new(service: S, options: &ServeOptions, stop: CancellationToken) -> Result<Self, InternalError> {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
             .enable_prompts()
             .build();
-        let info = ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new(name, env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"));
+        let info = ServerConfig::new(capabilities).with_server_info(
+            Implementation::new(&options.server_name, env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"),
+        );
         let server = Self {
             info,
             lists: Lists::default(),
             questions: Arc::default(),
-            page_size,
+            page_size: options.page_size,
+            silence: options.silence,
             process: Uuid::now_v7(),
             stop,
             service: Arc::new(service),
@@ -112,14 +112,15 @@ impl<S: ToolService> Server<S> {
     /// Runs the call to its end, whatever happens: passes progress on, and a stop of the server.
     async fn carry_out(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> CallOutcome {
         let tool_use_id = self.tool_use_id(&context);
-        let (sender, reporter) = match context.meta.get_progress_token() {
+        let cancel = context.ct.clone();
+        let (sender, mut reporter) = match context.meta.get_progress_token() {
             Some(token) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                (Some(sender), Some(Reporter::new(token, receiver, context.peer.clone())))
+                let reporter = Reporter::new(token, receiver, context.peer.clone(), cancel.clone(), self.silence);
+                (Some(sender), Some(reporter))
             }
             None => (None, None),
         };
-        let cancel = context.ct.clone();
         let client = Client::new(
             &context,
             &self.questions,
@@ -135,7 +136,6 @@ impl<S: ToolService> Server<S> {
             approver: Some(Arc::new(client)),
         }));
         let mut call = pin!(call);
-        let mut reporter = reporter;
         let mut stopped = false;
         loop {
             tokio::select! {
@@ -150,11 +150,7 @@ impl<S: ToolService> Server<S> {
                     stopped = true;
                     cancel.cancel();
                 }
-                more = report(&mut reporter), if reporter.is_some() => {
-                    if more.is_none() {
-                        reporter = None;
-                    }
-                }
+                () = go_on(&mut reporter) => {}
             }
         }
     }
@@ -284,6 +280,14 @@ fn listing_for(context: &RequestContext<RoleServer>) -> Listing {
     match context.client_info() {
         Some(client) if client.name == SEARCHES_ITSELF => Listing::Every,
         _ => Listing::Shown,
+    }
+}
+
+/// Reports what comes next, where somebody wants to know.
+async fn go_on(reporter: &mut Option<Reporter>) {
+    match reporter {
+        Some(reporter) => reporter.go_on().await,
+        None => pending().await,
     }
 }
 
