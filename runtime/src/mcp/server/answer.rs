@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
 use crate::call::{CallOutcome, Passed, with_causes};
@@ -76,6 +76,7 @@ fn passed(answer: Passed) -> CallToolResult {
         CallToolResult::success(content)
     };
     result.structured_content = answer.structured_content;
+    result.meta = answer.meta.map(MetaObject);
     result
 }
 
