@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::call::{Unprepared, arguments, read_input};
 use super::log::{Delivery, Log};
-use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, table};
+use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, short, table};
 use super::upstream::{connect, is_of, is_well, no_server, problem, the_servers};
 use crate::config::Config;
 use crate::upstream::{CallError, CallOptions, McpConfig, ServerStatus, Upstreams};
@@ -260,7 +260,7 @@ fn show_tools(connected: &Connected<'_>, format: Format, printer: &mut Printer) 
                     [
                         tool.name.to_string(),
                         tool.kind.as_str().to_owned(),
-                        harmless(&tool.summary),
+                        short(&tool.summary),
                     ]
                 })
                 .collect();

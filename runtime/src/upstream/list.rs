@@ -131,5 +131,9 @@ fn offered(tool: Value) -> Option<Offered> {
             Some(Value::Object(annotations)) => Some(annotations),
             _ => None,
         },
+        meta: match tool.shift_remove("_meta") {
+            Some(Value::Object(meta)) => Some(meta),
+            _ => None,
+        },
     })
 }

@@ -335,3 +335,65 @@ fn explain_call_and_dry_run_end_alike() {
         assert_eq!(code(&output), 2, "{command:?}: {output:?}");
     }
 }
+
+#[test]
+fn tools_of_servers_are_shown_in_every_form_with_what_is_lost() {
+    let project = Project::new(&json!({ "s": fake(&["says"]), "lost": { "command": "/no/such/program" } }));
+    for (format, pointer, losses) in [
+        ("json", "/name", &[][..]),
+        ("mcp", "/name", &[]),
+        ("anthropic", "/name", &[]),
+        (
+            "openai",
+            "/function/name",
+            &["s__wordy: description: it has 1900 characters, at most 1024 are taken"],
+        ),
+        (
+            "openai-strict",
+            "/function/name",
+            &[
+                "s__wordy: the root",
+                "description: it has 1900 characters, at most 1024 are taken",
+                "s__typeless: /properties/p: a schema without a type",
+            ],
+        ),
+        ("gemini", "/name", &["s__always: "]),
+    ] {
+        let output = project.devloop(&["tools", "--agent", "pm", "--format", format]);
+        // One server is not well.
+        assert_eq!(code(&output), 1, "{format}: {}", stderr(&output));
+        let told = stderr(&output);
+        for part in [
+            &["lost: `/no/such/program` can't be started", "set aside s: `rooted`: "],
+            losses,
+        ]
+        .concat()
+        {
+            assert!(told.contains(part), "{format}: {part}: {told}");
+        }
+        let listed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let list = match format {
+            "gemini" => &listed["tools"][0]["functionDeclarations"],
+            _ => &listed["tools"],
+        };
+        let names: Vec<&str> = list
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|tool| tool.pointer(pointer).and_then(Value::as_str).expect("a name"))
+            .collect();
+        for name in ["s__always", "s__hinted", "s__wordy", "write_todolist", "tool_search"] {
+            assert!(names.contains(&name), "{format}: {name}: {names:?}");
+        }
+        assert!(!names.contains(&"s__rooted"), "{format}");
+    }
+    let output = project.devloop(&["tools"]);
+    let table = stdout(&output);
+    assert!(table.contains("s__hinted"), "{table}");
+    // What is too long for a table is cut there; the one sentence has 2,000 characters.
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("s__breathless"))
+        .expect("a line");
+    assert!(line.ends_with('…') && line.chars().count() < 230, "{line}");
+}

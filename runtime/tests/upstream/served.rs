@@ -176,3 +176,40 @@ fn a_list_that_is_refused_is_warned_of_in_the_log() {
     let rest = served.end();
     assert!(!rest.iter().any(|line| line.contains("refused")), "{rest:#?}");
 }
+
+#[test]
+fn what_a_server_says_to_clients_reaches_them() {
+    let mut served = Served::start(&json!({ "s": fake(&["says"]) }));
+    let listed = served.ask("tools/list", json!({}));
+    let tools = listed["tools"].as_array().expect("a list");
+    let meta = |name: &str| {
+        tools
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .map(|tool| &tool["_meta"])
+    };
+    assert_eq!(
+        meta("s__always"),
+        Some(&json!({ "anthropic/alwaysLoad": true, "anthropic/maxResultSizeChars": 90_000 }))
+    );
+    assert_eq!(meta("s__hinted"), None, "it is searched for");
+    let found = served.call("tool_search", json!({ "query": "the booking" }));
+    assert_eq!(found["structuredContent"]["loaded"], json!(["s__hinted"]));
+    // Data without a text stands in a text, too, and what is said beside it is passed on.
+    let answer = served.call("s__answers", json!({}));
+    assert_eq!(
+        answer["content"][1],
+        json!({ "type": "text", "text": "{\"a\":1}" }),
+        "{answer}"
+    );
+    assert_eq!(answer["_meta"], json!({ "x.y/cost": 3 }), "{answer}");
+    let empty = served.call("tool_search", json!({ "query": "SELECT: ," }));
+    assert!(
+        empty["isError"] == true
+            && empty["content"][0]["text"]
+                .as_str()
+                .is_some_and(|text| text.contains("no name follows")),
+        "{empty}"
+    );
+    served.end();
+}
