@@ -234,8 +234,8 @@ async fn wrong_parameters_and_methods_are_answered() {
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),
         (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no method \"no/such\" here; this server answers initialize"),
         (br#"{"jsonrpc":"2.0","id":12,"method":"logging/setLevel"}"#, json!(12), -32601, "no method \"logging/setLevel\""),
-        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32602, "do not fit the method resources/read"),
-        (br#"{"jsonrpc":"2.0","id":14,"method":"prompts/get"}"#, json!(14), -32602, "do not fit the method prompts/get"),
+        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32602, "`params.uri` is missing: it must be a string"),
+        (br#"{"jsonrpc":"2.0","id":14,"method":"prompts/get"}"#, json!(14), -32602, "`params.name` is missing: it must be a string"),
         (
             br#"{"jsonrpc":"2.0","id":15,"method":"tools/call","params":{"name":"echo","inputResponses":[]}}"#,
             json!(15),

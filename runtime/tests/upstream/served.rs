@@ -203,6 +203,12 @@ fn what_a_server_says_to_clients_reaches_them() {
         "{answer}"
     );
     assert_eq!(answer["_meta"], json!({ "x.y/cost": 3 }), "{answer}");
+    let none = served.call("mcp_task_get", json!({ "server": "s", "task_id": "t" }));
+    let text = none["content"][0]["text"].as_str().expect("a text");
+    assert!(
+        text.contains("it does not offer this at all") && text.contains("Go on without it."),
+        "{none}"
+    );
     let empty = served.call("tool_search", json!({ "query": "SELECT: ," }));
     assert!(
         empty["isError"] == true

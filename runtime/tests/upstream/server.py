@@ -219,6 +219,8 @@ def request(id, method, params):
         answer(id, {"prompts": [{"name": "p"}]})
     elif method == "prompts/get":
         answer(id, {"messages": [{"role": "user", "content": {"type": "text", "text": json.dumps(params.get("arguments"))}}]})
+    elif method.startswith("tasks/") and MODE == "says":
+        send({"id": id, "error": {"code": -32601, "message": "Method not found"}})
     elif method == "tasks/list":
         answer(id, {"tasks": [{"taskId": "t1", "status": "working"}]})
     elif method in ("tasks/get", "tasks/cancel"):

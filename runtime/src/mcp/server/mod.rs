@@ -12,6 +12,7 @@ mod list;
 mod progress;
 
 use std::future::{Future, pending, poll_fn};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -71,6 +72,7 @@ impl<S: ToolService> Server<S> {
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
+            .enable_resources_list_changed()
             .enable_prompts()
             .build();
         let info = ServerConfig::new(capabilities).with_server_info(
@@ -235,10 +237,15 @@ impl<S: ToolService> ServerHandler for Server<S> {
         let Some(mut changes) = self.service.changes() else {
             return;
         };
-        let (peer, stop) = (context.peer, self.stop.clone());
+        let (peer, stop, service) = (context.peer, self.stop.clone(), Arc::clone(&self.service));
+        let mut references = References::of(&*service);
         tokio::spawn(async move {
             while changes.settled(&stop).await {
-                if let Err(error) = peer.notify_tool_list_changed().await {
+                let mut told = peer.notify_tool_list_changed().await;
+                if told.is_ok() && references.have_changed(&*service) {
+                    told = peer.notify_resource_list_changed().await;
+                }
+                if let Err(error) = told {
                     tracing::debug!(%error, "nobody heard that the tools have changed");
                     return;
                 }
@@ -249,13 +256,16 @@ impl<S: ToolService> ServerHandler for Server<S> {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::default();
         accepted.tools_list_changed = requested.tools_list_changed;
+        accepted.resources_list_changed = requested.resources_list_changed;
         Some(accepted)
     }
 
     /// In the era without an opening, they are told to who listens.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let wanted = context.accepted().tools_list_changed == Some(true);
-        let Some(mut changes) = self.service.changes().filter(|_| wanted) else {
+        let tools = context.accepted().tools_list_changed == Some(true);
+        let resources = context.accepted().resources_list_changed == Some(true);
+        let mut references = References::of(&*self.service);
+        let Some(mut changes) = self.service.changes().filter(|_| tools || resources) else {
             tokio::select! {
                 () = context.cancelled() => {}
                 () = self.stop.cancelled() => {}
@@ -266,12 +276,37 @@ impl<S: ToolService> ServerHandler for Server<S> {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 more = changes.settled(&self.stop) => {
-                    if !more || context.sink().notify_tool_list_changed().await.is_err() {
+                    if !more || (tools && context.sink().notify_tool_list_changed().await.is_err()) {
+                        return Ok(());
+                    }
+                    if resources
+                        && references.have_changed(&*self.service)
+                        && context.sink().notify_resource_list_changed().await.is_err()
+                    {
                         return Ok(());
                     }
                 }
             }
         }
+    }
+}
+
+/// Which tools had a reference when it was last told: each is a resource.
+struct References(u64);
+
+impl References {
+    fn of(service: &impl ToolService) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for tool in service.tools(Listing::Every) {
+            (&tool.name, &tool.summary).hash(&mut hasher);
+        }
+        Self(hasher.finish())
+    }
+
+    /// Whether there are others now, which are the last from then on.
+    fn have_changed(&mut self, service: &impl ToolService) -> bool {
+        let now = Self::of(service);
+        std::mem::replace(&mut self.0, now.0) != now.0
     }
 }
 
