@@ -72,6 +72,7 @@ impl Served {
     }
 
     /// The result of a request.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         self.id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }));
@@ -85,6 +86,7 @@ impl Served {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the value in place")]
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
