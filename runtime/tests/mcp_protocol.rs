@@ -723,7 +723,7 @@ async fn every_version_with_a_handshake_is_spoken() {
         let info = json!({"name": "devloop", "title": "devloop tool registry", "version": env!("CARGO_PKG_VERSION")});
         assert_eq!(result["serverInfo"], info);
         assert_eq!(result["instructions"], json!("A service for tests."));
-        let capabilities = json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}});
+        let capabilities = json!({"tools": {"listChanged": true}, "resources": {"listChanged": true}, "prompts": {}});
         assert_eq!(result["capabilities"], capabilities);
     }
     let mut client = Client::start(ServeOptions::default());
@@ -743,7 +743,7 @@ async fn the_era_without_a_handshake_is_spoken() {
     );
     assert_eq!(answer["result"]["instructions"], json!("A service for tests."));
     client.send(&modern(2, "tools/list", json!({}))).await;
-    assert_eq!(client.next().await["result"]["tools"].as_array().map(Vec::len), Some(9));
+    assert_eq!(client.next().await["result"]["tools"].as_array().map(Vec::len), Some(10));
     client
         .send(&modern(
             3,
