@@ -743,7 +743,10 @@ async fn the_era_without_a_handshake_is_spoken() {
     );
     assert_eq!(answer["result"]["instructions"], json!("A service for tests."));
     client.send(&modern(2, "tools/list", json!({}))).await;
-    assert_eq!(client.next().await["result"]["tools"].as_array().map(Vec::len), Some(10));
+    assert_eq!(
+        client.next().await["result"]["tools"].as_array().map(Vec::len),
+        Some(10)
+    );
     client
         .send(&modern(
             3,
