@@ -1,4 +1,4 @@
-//! What providers will not be told of a tool's input.
+//! What providers will not be told of a tool's input and description.
 //!
 //! Answers for running the projections of the runtime over the schemas of specs and giving each loss a place. Leaves out
 //! the projections themselves ([`devloop_contract::projection`]), and errors: a loss stops nothing, as admission checks
@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use devloop_contract::projection::{Loss, gemini, openai_strict};
+use devloop_contract::projection::{Loss, OPENAI_DESCRIPTION, description, gemini, openai_strict};
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
@@ -38,6 +38,10 @@ fn of_face(face: &Face<'_>) -> Vec<Diagnostic> {
             all.push(("a strict function of OpenAI", loss));
         }
     }
+    if let (_, Some(mut loss)) = description(&face.description, OPENAI_DESCRIPTION) {
+        loss.what.insert_str(0, "the description: ");
+        all.push(("a function of OpenAI", loss));
+    }
     let losses = gemini(&schema).losses;
     all.extend(losses.into_iter().map(|loss| ("a function of Gemini", loss)));
     let mut places: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
@@ -48,7 +52,11 @@ fn of_face(face: &Face<'_>) -> Vec<Diagnostic> {
     places
         .into_iter()
         .map(|((reader, what), pointers)| {
-            let place = file.tree.key_place(&format!("/input{}", pointers[0]));
+            let place = match pointers[0].as_str() {
+                // It is made of all texts; they begin with this one.
+                "description" => file.tree.key_place("/summary"),
+                pointer => file.tree.key_place(&format!("/input{pointer}")),
+            };
             let more = match pointers.len() - 1 {
                 0 => String::new(),
                 1 => " (and in 1 more place)".to_owned(),

@@ -164,6 +164,9 @@ pub struct Passed {
     pub structured_content: Option<Value>,
     /// Whether the server calls it a failure.
     pub is_error: bool,
+    /// What the server says about the answer beside it.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
 }
 
 impl Passed {

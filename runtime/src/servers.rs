@@ -19,6 +19,9 @@ const METHOD_NOT_FOUND: i32 = -32601;
 /// What it says of parameters that name nothing, such as a task that is gone.
 const INVALID_PARAMS: i32 = -32602;
 
+/// As many characters of what a server says of its use are passed on.
+const INSTRUCTIONS: usize = 2_000;
+
 /// Fields of an answer.
 pub(crate) type Object = Map<String, Value>;
 
@@ -112,6 +115,23 @@ impl<'c> Servers<'c> {
         Ok(answers)
     }
 
+    /// How the servers want to be used that say so, in their own words, cut.
+    pub(crate) fn instructions(&self) -> Vec<(String, String)> {
+        let Some(upstreams) = self.all else {
+            return Vec::new();
+        };
+        let said = |server: String| {
+            // Names come from the same servers.
+            let text = upstreams.instructions(&server).ok().flatten()?;
+            let mut short: String = text.chars().take(INSTRUCTIONS).collect();
+            if short.len() < text.len() {
+                short.push('…');
+            }
+            (!short.trim().is_empty()).then_some((server, short))
+        };
+        self.names().into_iter().filter_map(said).collect()
+    }
+
     /// How a request of this call is made: a little shorter than the call itself, whose time-out says less.
     pub(crate) fn options(&self) -> CallOptions {
         CallOptions {
@@ -151,6 +171,8 @@ impl<T> Answers<T> {
 pub(crate) fn refusal<F: ServerFailure>(error: &CallError) -> Refusal<F> {
     match error {
         CallError::Cancelled => ToolError::Cancelled.into(),
+        // Trying again gives it no method that it does not have.
+        error if has_none(error) => F::failed().because(format!("{error}; it does not offer this at all")),
         error => F::failed().because(error.to_string()),
     }
 }

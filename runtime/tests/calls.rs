@@ -60,6 +60,7 @@ fn ender(session: &TestSession) {
                         content: vec![json!({"type": "text", "text": "the server says no"})],
                         structured_content: None,
                         is_error: true,
+                        meta: None,
                     })),
                     _ => Ok(Answer::Json(json!({}))),
                 }
@@ -478,6 +479,19 @@ fn a_batch_answers_each_line_and_ends_with_the_worst_code() {
     let output = batch(&[]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let answers = lines(&output);
+    // Each says of which tool it is, where that can be read.
+    assert_eq!(
+        answers.iter().map(|answer| &answer["tool"]).collect::<Vec<_>>(),
+        [
+            "write_todolist",
+            "update_todo_item",
+            "write_todolist",
+            "write_todolist",
+            "write_todolist",
+            "",
+            "update_todo_item"
+        ]
+    );
     let told: Vec<_> = answers
         .iter()
         .map(|answer| {
@@ -517,6 +531,18 @@ fn a_batch_answers_each_line_and_ends_with_the_worst_code() {
     let missing = run(&["call", "--agent", "pm", "--batch", "/nonexistent/x"], &project);
     assert_eq!(missing.status.code(), Some(64));
     assert_eq!(run(&["call", "--agent", "pm"], &project).status.code(), Some(64));
+    let output = run(
+        &["call", "--agent", "pm", "--batch", dir.path().to_str().unwrap()],
+        &project,
+    );
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains(&format!(
+            "cannot read line 1 of {}: Is a directory",
+            dir.path().display()
+        )),
+        "{told}"
+    );
 }
 
 #[test]

@@ -238,6 +238,7 @@ impl ToolRunner for Fails {
                 is_error: true,
                 content: vec![json!({"type": "text", "text": "no"})],
                 structured_content: None,
+                meta: None,
             }))
         })
     }

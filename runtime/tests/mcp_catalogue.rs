@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 const CHANGED: &str = "notifications/tools/list_changed";
+const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
 
 /// A session of the PM with tools of a host: `note`, which a person must allow, `later`, which is deferred, and `slow`, which
 /// runs alone and as long as it is held.
@@ -166,6 +167,12 @@ async fn told(wire: &mut Wire) {
     assert_eq!(wire.next().await["method"], CHANGED);
 }
 
+/// The next frames, which tell that the tools have changed, and their references, which are resources, with them.
+async fn told_of_both(wire: &mut Wire) {
+    told(wire).await;
+    assert_eq!(wire.next().await["method"], RESOURCES_CHANGED);
+}
+
 /// The answer to a call and, before or after it, that the tools have changed.
 async fn answered_and_told(wire: &mut Wire, id: u64) -> Value {
     let (first, second) = (wire.next().await, wire.next().await);
@@ -214,13 +221,13 @@ async fn a_client_is_told_when_tools_come_and_go() {
     wire.nothing_but_a_ping().await;
 
     rig.register("fresh");
-    told(&mut wire).await;
+    told_of_both(&mut wire).await;
     assert!(has(&listed(&mut wire).await, "fresh"));
     wire.call(3, "fresh", json!({})).await;
     // It is callable, but nobody has allowed it.
     assert!(text_of(&wire.next().await).contains("permission_denied"));
     rig.session.catalogue().unregister("fresh").unwrap();
-    told(&mut wire).await;
+    told_of_both(&mut wire).await;
     assert!(!has(&listed(&mut wire).await, "fresh"));
     wire.call(4, "fresh", json!({})).await;
     assert_eq!(error_of(&wire.next().await).0, -32602);
@@ -235,7 +242,7 @@ async fn a_storm_of_changes_is_told_once() {
     for number in 0..400 {
         rig.register(&format!("storm_{number}"));
     }
-    told(&mut wire).await;
+    told_of_both(&mut wire).await;
     assert_eq!(
         listed(&mut wire)
             .await
@@ -281,7 +288,8 @@ async fn without_an_opening_changes_are_told_to_who_listens() {
     wire.send(&modern(2, "tools/list", json!({}))).await;
     assert!(has(&names(&wire.next().await, "tools"), "unheard"), "nobody listens");
 
-    let wanted = json!({ "notifications": { "toolsListChanged": true, "promptsListChanged": true } });
+    let wanted = json!({ "notifications":
+        { "toolsListChanged": true, "resourcesListChanged": true, "promptsListChanged": true } });
     wire.send(&modern(3, "subscriptions/listen", wanted)).await;
     let acknowledged = wire.next().await;
     assert_eq!(
@@ -290,7 +298,7 @@ async fn without_an_opening_changes_are_told_to_who_listens() {
     );
     assert_eq!(
         acknowledged["params"]["notifications"],
-        json!({ "toolsListChanged": true })
+        json!({ "toolsListChanged": true, "resourcesListChanged": true })
     );
     let subscription = |frame: &Value| frame["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone();
     assert_eq!(subscription(&acknowledged), 3, "{acknowledged}");
@@ -306,6 +314,7 @@ async fn without_an_opening_changes_are_told_to_who_listens() {
         (&json!(CHANGED), json!(3)),
         "{changed}"
     );
+    assert_eq!(wire.next().await["method"], RESOURCES_CHANGED);
     // Another call goes on beside it.
     wire.send(&modern(
         5,

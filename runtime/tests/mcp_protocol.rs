@@ -234,8 +234,8 @@ async fn wrong_parameters_and_methods_are_answered() {
         (br#"{"jsonrpc":"2.0","id":10,"method":"tools/list","params":{"_meta":5}}"#, json!(10), -32602, "`params._meta`"),
         (br#"{"jsonrpc":"2.0","id":11,"method":"no/such"}"#, json!(11), -32601, "no method \"no/such\" here; this server answers initialize"),
         (br#"{"jsonrpc":"2.0","id":12,"method":"logging/setLevel"}"#, json!(12), -32601, "no method \"logging/setLevel\""),
-        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32602, "do not fit the method resources/read"),
-        (br#"{"jsonrpc":"2.0","id":14,"method":"prompts/get"}"#, json!(14), -32602, "do not fit the method prompts/get"),
+        (br#"{"jsonrpc":"2.0","id":13,"method":"resources/read","params":{}}"#, json!(13), -32602, "`params.uri` is missing: it must be a string"),
+        (br#"{"jsonrpc":"2.0","id":14,"method":"prompts/get"}"#, json!(14), -32602, "`params.name` is missing: it must be a string"),
         (
             br#"{"jsonrpc":"2.0","id":15,"method":"tools/call","params":{"name":"echo","inputResponses":[]}}"#,
             json!(15),
@@ -463,6 +463,59 @@ async fn progress_only_grows_and_comes_before_the_answer() {
 }
 
 #[tokio::test]
+async fn a_call_that_says_nothing_for_long_gives_signs_of_life_until_it_ends() {
+    let silence = Duration::from_millis(20);
+    let mut client = Client::open_with(ServeOptions {
+        silence,
+        ..ServeOptions::default()
+    })
+    .await;
+    let mut frame = call(1, "lull", json!({}));
+    frame["params"]["_meta"] = json!({"progressToken": "t"});
+    client.send(&frame).await;
+    let mut steps = Vec::new();
+    let mut next = async |client: &mut Client| {
+        let frame = client.next().await;
+        if frame["method"] != json!("notifications/progress") {
+            return Some(frame);
+        }
+        assert_eq!(frame["params"]["progressToken"], json!("t"));
+        let message = frame["params"]["message"].as_str().expect("a message").to_owned();
+        steps.push((frame["params"]["progress"].as_f64().expect("a number"), message));
+        None
+    };
+    // Silent, one step, and silent again when nobody is left who could report.
+    for _ in 0..3 {
+        assert_eq!(next(&mut client).await, None);
+    }
+    client.fake.go_on.add_permits(1);
+    for _ in 0..6 {
+        assert_eq!(next(&mut client).await, None);
+    }
+    client.fake.go_on.add_permits(1);
+    let answer = loop {
+        if let Some(answer) = next(&mut client).await {
+            break answer;
+        }
+    };
+    assert_eq!(answer["result"]["structuredContent"]["ok"], json!(true));
+    let (life, own): (Vec<_>, Vec<_>) = steps
+        .iter()
+        .partition(|(_, text)| text.starts_with("still at work after "));
+    assert!(life.len() >= 8, "{steps:?}");
+    assert_eq!(own.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["half"]);
+    assert!(steps.is_sorted_by(|one, next| one.0 < next.0), "{steps:?}");
+    // Nothing follows the answer.
+    tokio::time::sleep(3 * silence).await;
+    client.nothing_but_a_ping().await;
+    // Who did not ask is told nothing.
+    client.call(2, "lull", json!({})).await;
+    tokio::time::sleep(3 * silence).await;
+    client.fake.go_on.add_permits(2);
+    assert_eq!(client.next().await["id"], 2);
+}
+
+#[tokio::test]
 async fn a_success_is_structured_and_the_same_as_text() {
     let mut client = Client::open().await;
     client.call(1, "echo", json!({"text": "héllo\n", "n": 1.5})).await;
@@ -591,7 +644,7 @@ async fn the_list_says_everything_about_a_tool() {
     assert_eq!(
         names,
         [
-            "big", "echo", "fail", "meet", "panic", "progress", "sleep", "stubborn", "who"
+            "big", "echo", "fail", "lull", "meet", "panic", "progress", "sleep", "stubborn", "who"
         ]
     );
     let text = json!({"type": "string", "description": "What to say."});
@@ -643,7 +696,7 @@ async fn the_list_comes_in_pages_and_a_foreign_cursor_is_refused() {
         cursors.push(cursor.as_str().expect("a string").to_owned());
         params = json!({"cursor": cursor});
     }
-    assert_eq!((names.len(), cursors.len()), (9, 2));
+    assert_eq!((names.len(), cursors.len()), (10, 2));
     assert!(names.is_sorted());
     let list = &cursors[0][..16];
     let made_up = ["", "0", "é", "xxxxxxxxxxxxxxxx4", list].map(str::to_owned);
@@ -670,7 +723,7 @@ async fn every_version_with_a_handshake_is_spoken() {
         let info = json!({"name": "devloop", "title": "devloop tool registry", "version": env!("CARGO_PKG_VERSION")});
         assert_eq!(result["serverInfo"], info);
         assert_eq!(result["instructions"], json!("A service for tests."));
-        let capabilities = json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}});
+        let capabilities = json!({"tools": {"listChanged": true}, "resources": {"listChanged": true}, "prompts": {}});
         assert_eq!(result["capabilities"], capabilities);
     }
     let mut client = Client::start(ServeOptions::default());
@@ -690,7 +743,10 @@ async fn the_era_without_a_handshake_is_spoken() {
     );
     assert_eq!(answer["result"]["instructions"], json!("A service for tests."));
     client.send(&modern(2, "tools/list", json!({}))).await;
-    assert_eq!(client.next().await["result"]["tools"].as_array().map(Vec::len), Some(9));
+    assert_eq!(
+        client.next().await["result"]["tools"].as_array().map(Vec::len),
+        Some(10)
+    );
     client
         .send(&modern(
             3,

@@ -25,6 +25,7 @@ fn echo(session: &TestSession, output_schema: Option<Value>) {
                         content: passed["content"].as_array().cloned().unwrap_or_default(),
                         structured_content: passed.get("structuredContent").cloned(),
                         is_error: false,
+                        meta: None,
                     }),
                     None => Answer::Json(call.input["answer"].clone()),
                 })

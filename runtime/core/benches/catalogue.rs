@@ -36,6 +36,7 @@ fn offered(number: usize) -> Offered {
         }}),
         output_schema: None,
         annotations: None,
+        meta: None,
     }
 }
 

@@ -6,18 +6,18 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 
-use devloop_contract::ValidationError;
+use devloop_contract::{FailureBody, ValidationError};
 use devloop_core::permission::Verdict;
 use serde_json::{Map, Value, json};
-use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use super::log::{Delivery, Log};
 use super::output::Printer;
 use super::target::Target;
+use super::upstream::{Reached, Servers, reaches_servers};
 use super::{Exit, target};
-use crate::call::{CallOutcome, CallRequest, ToolService};
-use crate::session::Session;
+use crate::call::{CallOutcome, CallRequest};
+use crate::upstream::McpConfig;
 use crate::{identity, json as strict};
 
 /// Arguments of `devloop call`.
@@ -38,6 +38,8 @@ pub(super) struct Args {
     tool: Option<String>,
     #[command(flatten)]
     target: Target,
+    #[command(flatten)]
+    servers: Servers,
     /// The input: JSON, `@FILE`, or `-` for standard input.
     #[arg(long, default_value = "{}", value_name = "JSON|@FILE|-")]
     input: String,
@@ -81,6 +83,8 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         Err(Unprepared::Input(message)) => return report(&invalid(message), printer),
     };
     if let Some((tool, arguments)) = single {
+        caller.reached.settle(&tool, &arguments);
+        caller.reached.complain(&tool, printer);
         return match caller.carry_out(tool, arguments, args.tool_use_id.clone()) {
             Done::Called(outcome) => report(&outcome, printer),
             Done::Explained(told, exit) => {
@@ -118,7 +122,7 @@ enum Effect {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        target::flush(self.session.project());
+        target::flush(self.reached.session.project());
     }
 }
 
@@ -130,32 +134,38 @@ enum Done {
 
 /// Who makes the calls, and how.
 struct Caller {
-    session: Session,
-    runtime: Runtime,
+    reached: Reached,
     effect: Effect,
 }
 
 impl Caller {
     fn new(args: &Args) -> Result<Self, Unprepared> {
         target::agent(&args.target.agent).map_err(Unprepared::Usage)?;
-        if let Some(tool) = &args.tool {
-            target::tool(tool).map_err(Unprepared::Usage)?;
-        }
+        // The lines of a batch may name any tool.
+        let config = match (&args.tool, &args.batch) {
+            (Some(tool), None) => servers_of(&args.servers, tool)?,
+            _ => args.servers.all().map_err(Unprepared::Usage)?,
+        };
         if let Some(id) = &args.tool_use_id {
             label(id)?;
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let session = args.target.session().map_err(Unprepared::Usage)?;
+        let reached = Reached::new(session, config, args.servers.wait());
         Ok(Self {
-            session: args.target.session().map_err(Unprepared::Usage)?,
-            runtime: runtime.map_err(|error| Unprepared::System(format!("cannot start the runtime: {error}")))?,
+            reached: reached.map_err(|error| Unprepared::System(error.to_string()))?,
             effect: if args.dry_run { Effect::None } else { Effect::Real },
         })
     }
 
     /// Refuses a tool that the agent does not have, with those that it has.
     fn check(&self, name: &str) -> Result<(), Unprepared> {
-        let agent = target::agent(self.session.identity().agent).map_err(Unprepared::Usage)?;
-        let tool = target::tool(name).map_err(Unprepared::Usage)?;
+        let agent = target::agent(self.reached.session.identity().agent).map_err(Unprepared::Usage)?;
+        let tool = match target::tool(name) {
+            Ok(tool) => tool,
+            // The session knows what its servers have.
+            Err(_) if self.reached.session.upstreams().is_some() => return Ok(()),
+            Err(message) => return Err(Unprepared::Usage(message)),
+        };
         if agent.has(tool) {
             return Ok(());
         }
@@ -171,15 +181,13 @@ impl Caller {
         match self.effect {
             Effect::Real => {
                 let id = id.unwrap_or_else(|| format!("cli-{}", Uuid::now_v7()));
-                let call = self.session.call(CallRequest::new(tool, arguments, id));
-                Done::Called(self.runtime.block_on(call))
+                let session = &self.reached.session;
+                let call = async { session.submit(CallRequest::new(tool, arguments, id)).await };
+                Done::Called(self.reached.block_on(call))
             }
-            Effect::None => match self.session.explain(&tool, arguments) {
+            Effect::None => match self.reached.session.explain(&tool, arguments) {
                 Ok(told) => {
-                    let exit = match told.decision.verdict {
-                        Verdict::Deny => Exit::Expected,
-                        Verdict::Allow | Verdict::Ask => Exit::Ok,
-                    };
+                    let exit = exit_of_verdict(told.decision.verdict);
                     Done::Explained(json!({ "dry_run": true, "would": told }), exit)
                 }
                 Err(outcome) => Done::Called(*outcome),
@@ -189,6 +197,10 @@ impl Caller {
 
     /// Makes the calls of a file, one after the other.
     fn batch(&self, mut lines: impl BufRead, args: &Args, printer: &mut Printer) -> Exit {
+        let from = args
+            .batch
+            .as_deref()
+            .map_or("-", |file| if file == "-" { "standard input" } else { file });
         let mut worst = Exit::Ok;
         let (mut number, mut line) = (0_u64, Vec::new());
         while printer.is_open() {
@@ -199,13 +211,16 @@ impl Caller {
                 Ok(_) if line.trim_ascii().is_empty() => continue,
                 Ok(_) => {}
                 Err(error) => {
-                    printer.error(format_args!("cannot read line {number}: {error}"));
+                    printer.error(format_args!("cannot read line {number} of {from}: {error}"));
                     return worse(worst, Exit::System);
                 }
             }
             let (tool, done) = match one(&line, args.tool.as_deref()) {
-                Ok(One { tool, input, id }) => (tool.clone(), self.carry_out(tool, input, id)),
-                Err(message) => (String::new(), Done::Called(invalid(message))),
+                Ok(One { tool, input, id }) => {
+                    self.reached.settle(&tool, &input);
+                    (tool.clone(), self.carry_out(tool, input, id))
+                }
+                Err(Faulty { tool, message }) => (tool.unwrap_or_default(), Done::Called(invalid(message))),
             };
             let (result, exit) = match done {
                 Done::Called(outcome) => (outcome.to_json(), exit_of(&outcome)),
@@ -241,16 +256,36 @@ struct One {
     id: Option<String>,
 }
 
-fn one(line: &[u8], default: Option<&str>) -> Result<One, String> {
-    let mut object = match arguments(line) {
+/// A line of a batch that is no call.
+struct Faulty {
+    /// The tool that it is about, as far as that can be read.
+    tool: Option<String>,
+    message: String,
+}
+
+fn one(line: &[u8], default: Option<&str>) -> Result<One, Faulty> {
+    let object = match arguments(line) {
         Ok(object) => object,
         Err(Unprepared::Input(message) | Unprepared::Usage(message) | Unprepared::System(message)) => {
             // The parser counts lines of what it was given, which is one line here.
-            return Err(message
+            let message = message
                 .replace("the input", "the line")
-                .replace(" at line 1 column ", " at column "));
+                .replace(" at line 1 column ", " at column ");
+            // Whoever reads the answer wants to know which call it is, if that can be told at all.
+            let said: Option<Value> = serde_json::from_slice(line).ok();
+            let tool = said.and_then(|said| said.get("tool")?.as_str().map(str::to_owned));
+            return Err(Faulty { tool, message });
         }
     };
+    let tool = object
+        .get("tool")
+        .and_then(Value::as_str)
+        .or(default)
+        .map(str::to_owned);
+    call_of(object, default).map_err(|message| Faulty { tool, message })
+}
+
+fn call_of(mut object: Map<String, Value>, default: Option<&str>) -> Result<One, String> {
     let tool = match object.remove("tool") {
         Some(Value::String(tool)) => tool,
         Some(other) => return Err(format!("`tool` must be the name of a tool, and is {other}")),
@@ -353,9 +388,56 @@ fn exit_of(outcome: &CallOutcome) -> Exit {
     match outcome {
         CallOutcome::Passed(answer) if answer.is_error => Exit::Expected,
         CallOutcome::Success(_) | CallOutcome::Passed(_) => Exit::Ok,
-        CallOutcome::Expected(_) => Exit::Expected,
+        CallOutcome::Expected(body) => match denied(body) {
+            Some(verdict) => exit_of_verdict(verdict),
+            None => Exit::Expected,
+        },
         CallOutcome::Invalid(_) | CallOutcome::Sandbox { .. } | CallOutcome::NeedsApproval(_) => Exit::Refused,
         CallOutcome::Internal { .. } | CallOutcome::Cancelled => Exit::System,
         CallOutcome::UnknownTool { .. } => Exit::Usage,
+    }
+}
+
+/// How a call ends that was judged so, when nothing else goes wrong and nobody is there to be asked.
+pub(super) fn exit_of_verdict(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Allow => Exit::Ok,
+        Verdict::Ask => Exit::Expected,
+        Verdict::Deny => Exit::Refused,
+    }
+}
+
+/// How a call was judged that did not run for that.
+fn denied(body: &FailureBody) -> Option<Verdict> {
+    if body.code != "permission_denied" {
+        return None;
+    }
+    let verdict = body.details.as_ref()?.get("decision")?.get("verdict")?.as_str()?;
+    [Verdict::Ask, Verdict::Deny]
+        .into_iter()
+        .find(|known| known.as_str() == verdict)
+}
+
+/// The servers that a call of a tool needs.
+fn servers_of(servers: &Servers, tool: &str) -> Result<Option<McpConfig>, Unprepared> {
+    match target::tool(tool) {
+        Ok(known) if reaches_servers(known) => servers.all().map_err(Unprepared::Usage),
+        Ok(_) => Ok(None),
+        Err(message) => servers_that_have(servers, tool, message),
+    }
+}
+
+/// The servers of a tool that is none of a spec, for which `message` says so.
+pub(super) fn servers_that_have(
+    servers: &Servers,
+    tool: &str,
+    message: String,
+) -> Result<Option<McpConfig>, Unprepared> {
+    if !tool.contains("__") {
+        return Err(Unprepared::Usage(message));
+    }
+    match servers.of(tool).map_err(Unprepared::Usage)? {
+        Some(config) => Ok(Some(config)),
+        None => Err(Unprepared::Usage(message)),
     }
 }

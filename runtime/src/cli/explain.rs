@@ -2,23 +2,20 @@
 //!
 //! Answers for printing an [`Explanation`]. Leaves out deciding: the session says what it would say of a call.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use devloop_core::permission::{List, Verdict};
-use serde_json::json;
+use serde_json::{Map, json};
 
-use super::call::{Unprepared, arguments, read_input, report};
+use super::call::{Unprepared, arguments, exit_of_verdict, read_input, report, servers_that_have};
 use super::log::{Delivery, Log};
 use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN};
-use super::target::{Target, options_for, servers};
+use super::target::Target;
+use super::upstream::{Reached, Servers};
 use super::{Exit, target};
 use crate::call::CallOutcome;
 use crate::session::{Explanation, Session};
-
-/// How long upstream servers have to tell their tools.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `devloop explain`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +24,8 @@ Examples:
   devloop explain write_todolist --agent pm --project-dir shop --input '{\"items\":[]}'
   devloop explain write_todolist --agent pm --project-dir shop --mode plan --format json
 
-The exit code is 0 when the call would run, 1 when somebody would be asked, 2 when it would be denied or its input is wrong.")]
+The exit code is that of `devloop call --dry-run`: 0 when the call would run, 1 when somebody would be asked, 2 when it would
+be denied or its input is wrong.")]
 pub(super) struct Args {
     /// The tool's name or an alias.
     tool: String,
@@ -36,10 +34,8 @@ pub(super) struct Args {
     /// The input: JSON, `@FILE`, or `-` for standard input. Default: the first example of the tool.
     #[arg(long, value_name = "JSON|@FILE|-")]
     input: Option<String>,
-    /// Upstream servers, to explain calls of their tools: a file with `mcpServers`. They are started and asked for their
-    /// tools.
-    #[arg(long, value_name = "FILE")]
-    mcp_config: Option<PathBuf>,
+    #[command(flatten)]
+    servers: Servers,
     /// How to print it.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -55,17 +51,13 @@ enum Format {
 
 pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     let _log = Log::start(Delivery::Direct);
-    match explain(args) {
+    match explain(args, printer) {
         Ok(Ok(explanation)) => {
             match args.format {
                 Format::Text => print(&explanation, printer),
                 Format::Json => printer.pretty(&json!(explanation)),
             }
-            match explanation.decision.verdict {
-                Verdict::Allow => Exit::Ok,
-                Verdict::Ask => Exit::Expected,
-                Verdict::Deny => Exit::Refused,
-            }
+            exit_of_verdict(explanation.decision.verdict)
         }
         Ok(Err(outcome)) => report(&outcome, printer),
         Err(Unprepared::Input(message)) => {
@@ -83,26 +75,17 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     }
 }
 
-fn explain(args: &Args) -> Result<Result<Explanation, Box<CallOutcome>>, Unprepared> {
-    let Some(file) = &args.mcp_config else {
-        target::tool(&args.tool).map_err(Unprepared::Usage)?;
-        return ask(&args.target.session().map_err(Unprepared::Usage)?, args);
+fn explain(args: &Args, printer: &Printer) -> Result<Result<Explanation, Box<CallOutcome>>, Unprepared> {
+    let config = match target::tool(&args.tool) {
+        Ok(_) => None,
+        Err(message) => servers_that_have(&args.servers, &args.tool, message)?,
     };
-    let config = servers(file).map_err(Unprepared::Usage)?;
     let session = args.target.session().map_err(Unprepared::Usage)?;
-    let broken = |error: &dyn std::fmt::Display| Unprepared::System(format!("cannot connect the servers: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| broken(&error))?.block_on(async {
-        let connected = session.connect(config, &options_for(&session));
-        connected.map_err(|error| broken(&error))?;
-        let Some(upstreams) = session.upstreams() else {
-            return ask(&session, args);
-        };
-        upstreams.settled(PATIENCE).await;
-        let explained = ask(&session, args);
-        upstreams.close().await;
-        explained
-    })
+    let reached = Reached::new(session, config, args.servers.wait());
+    let reached = reached.map_err(|error| Unprepared::System(error.to_string()))?;
+    reached.settle(&args.tool, &Map::new());
+    reached.complain(&args.tool, printer);
+    ask(&reached.session, args)
 }
 
 /// Asks the session, with the input that was given or else the first example.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
-use devloop_core::catalogue::names::prefix;
 use devloop_core::catalogue::{Catalogue, ConnectionState, Snapshot};
 use devloop_core::permission::{self, Memory, Mode, Verdict};
 use devloop_core::registry::{Definition, Owner, PathRule, projection};
@@ -18,9 +17,10 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::call::{Unprepared, arguments, read_input};
 use super::log::{Delivery, Log};
-use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, table};
+use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, short, table};
+use super::upstream::{connect, is_of, is_well, no_server, problem, the_servers};
 use crate::config::Config;
-use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, ServerStatus, Sink, Upstreams};
+use crate::upstream::{CallError, CallOptions, McpConfig, ServerStatus, Upstreams};
 
 /// Paths in the arguments of a server's tool are the server's own affair.
 const ANY_PATH: PathRule = |_| Ok(());
@@ -105,9 +105,9 @@ enum Format {
 }
 
 /// The servers, for as long as one command takes.
-struct Connected {
-    upstreams: Upstreams,
-    catalogue: Arc<Catalogue<Called>>,
+struct Connected<'c> {
+    upstreams: &'c Upstreams,
+    catalogue: &'c Catalogue<Called>,
 }
 
 /// Where calls of a tool go.
@@ -135,51 +135,36 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         printer.complain(format_args!("{WARN}warning{WARN:#}: {}", harmless(warning)));
     }
     // Only what is asked about is started.
-    let known: Vec<String> = config.servers.keys().cloned().collect();
+    let known: Vec<String> = config.servers.keys().map(|server| harmless(server)).collect();
     match &args.command {
         Command::List(_) | Command::Tools(Tools { server: None, .. }) => {}
         Command::Tools(Tools { server: Some(name), .. }) => config.servers.retain(|server, _| server == name),
-        Command::Call(call) => config
-            .servers
-            .retain(|server, _| call.tool.starts_with(&prefix(server))),
+        Command::Call(call) => config.servers.retain(|server, _| is_of(server, &call.tool)),
     }
     if config.servers.is_empty() && !matches!(args.command, Command::List(_)) {
-        let known = if known.is_empty() {
-            "none".to_owned()
-        } else {
-            known.join(", ")
-        };
-        let wanted = match &args.command {
-            Command::Call(call) => format!("no server has the tool `{}`", harmless(&call.tool)),
-            _ => "there is no such server".to_owned(),
-        };
-        printer.error(format_args!("{wanted}; the servers are: {}", harmless(&known)));
+        printer.error(match &args.command {
+            Command::Call(call) => no_server(&call.tool, &known),
+            _ => format!("there is no such server; {}", the_servers(&known)),
+        });
         return Exit::Usage;
     }
     let wait = Duration::from_secs(servers.wait);
-    let done = connect(config, wait, async |connected| match &args.command {
-        Command::List(list) => show_servers(connected, list.format, printer),
-        Command::Tools(tools) => show_tools(connected, tools.format, printer),
-        Command::Call(one) => call(connected, one, printer).await,
+    let catalogue = Arc::new(Catalogue::new(ANY_PATH));
+    let done = connect(config, wait, &catalogue, called, async |upstreams| {
+        let connected = &Connected {
+            upstreams,
+            catalogue: &catalogue,
+        };
+        match &args.command {
+            Command::List(list) => show_servers(connected, list.format, printer),
+            Command::Tools(tools) => show_tools(connected, tools.format, printer),
+            Command::Call(one) => call(connected, one, printer).await,
+        }
     });
     done.unwrap_or_else(|error| {
         printer.error(format_args!("cannot start the runtime: {error}"));
         Exit::System
     })
-}
-
-fn connect(config: McpConfig, wait: Duration, look: impl AsyncFnOnce(&Connected) -> Exit) -> std::io::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let catalogue = Arc::new(Catalogue::new(ANY_PATH));
-    let sink: Arc<dyn Sink> = Arc::new(CatalogueSink::new(Arc::clone(&catalogue), called));
-    Ok(runtime.block_on(async {
-        let upstreams = Upstreams::start(config, &Options::default(), &sink);
-        upstreams.settled(wait).await;
-        let connected = Connected { upstreams, catalogue };
-        let exit = look(&connected).await;
-        connected.upstreams.close().await;
-        exit
-    }))
 }
 
 fn called(server: &str, tool: &Arc<Definition>) -> Called {
@@ -189,7 +174,7 @@ fn called(server: &str, tool: &Arc<Definition>) -> Called {
     }
 }
 
-fn show_servers(connected: &Connected, format: Format, printer: &mut Printer) -> Exit {
+fn show_servers(connected: &Connected<'_>, format: Format, printer: &mut Printer) -> Exit {
     let statuses = connected.upstreams.statuses();
     let well = statuses.iter().all(is_well);
     match format {
@@ -237,10 +222,6 @@ fn show_servers(connected: &Connected, format: Format, printer: &mut Printer) ->
     if well { Exit::Ok } else { Exit::Expected }
 }
 
-fn is_well(status: &ServerStatus) -> bool {
-    status.state == ConnectionState::Connected && status.refused.is_none() && status.listed
-}
-
 fn state(status: &ServerStatus) -> &'static str {
     match status.state {
         ConnectionState::Connecting => "connecting",
@@ -248,18 +229,6 @@ fn state(status: &ServerStatus) -> &'static str {
         ConnectionState::Lost { .. } => "lost",
         ConnectionState::Failed { .. } => "failed",
         ConnectionState::Closed => "closed",
-    }
-}
-
-/// Why a server is not well.
-fn problem(status: &ServerStatus) -> Option<String> {
-    match &status.state {
-        ConnectionState::Lost { reason } | ConnectionState::Failed { reason } => Some(reason.clone()),
-        ConnectionState::Connecting => Some("it has not answered yet; give it longer with --wait".to_owned()),
-        ConnectionState::Connected if !status.listed => {
-            Some("it has not listed its tools yet; give it longer with --wait".to_owned())
-        }
-        ConnectionState::Connected | ConnectionState::Closed => status.refused.clone(),
     }
 }
 
@@ -278,7 +247,7 @@ fn to_json(status: &ServerStatus) -> Value {
     })
 }
 
-fn show_tools(connected: &Connected, format: Format, printer: &mut Printer) -> Exit {
+fn show_tools(connected: &Connected<'_>, format: Format, printer: &mut Printer) -> Exit {
     let snapshot = connected.catalogue.snapshot();
     let aside = connected.catalogue.quarantined();
     let statuses = connected.upstreams.statuses();
@@ -291,7 +260,7 @@ fn show_tools(connected: &Connected, format: Format, printer: &mut Printer) -> E
                     [
                         tool.name.to_string(),
                         tool.kind.as_str().to_owned(),
-                        harmless(&tool.summary),
+                        short(&tool.summary),
                     ]
                 })
                 .collect();
@@ -346,7 +315,7 @@ fn user_settings() -> Result<Config, String> {
     Config::of_user(file.as_deref()).map_err(|error| error.to_string())
 }
 
-async fn call(connected: &Connected, args: &Call, printer: &mut Printer) -> Exit {
+async fn call(connected: &Connected<'_>, args: &Call, printer: &mut Printer) -> Exit {
     let snapshot = connected.catalogue.snapshot();
     let Some(entry) = snapshot.get(&args.tool) else {
         return no_tool(connected, &snapshot, &args.tool, printer);
@@ -413,7 +382,7 @@ async fn call(connected: &Connected, args: &Call, printer: &mut Printer) -> Exit
 }
 
 /// The tool is not there: its server is not well, or the name is wrong.
-fn no_tool(connected: &Connected, snapshot: &Snapshot<Called>, name: &str, printer: &mut Printer) -> Exit {
+fn no_tool(connected: &Connected<'_>, snapshot: &Snapshot<Called>, name: &str, printer: &mut Printer) -> Exit {
     let statuses = connected.upstreams.statuses();
     let ill: Vec<&ServerStatus> = statuses.iter().filter(|status| !is_well(status)).collect();
     for status in &ill {

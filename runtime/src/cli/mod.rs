@@ -20,6 +20,7 @@ mod show;
 mod target;
 mod timeline;
 mod tools;
+mod upstream;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -34,7 +35,7 @@ pub enum Exit {
     Ok = 0,
     /// A failure that the tool's contract foresees, or a check that did not pass.
     Expected = 1,
-    /// The input or a path was refused.
+    /// The input, a path or the call itself was refused by a rule.
     Refused = 2,
     /// Something broke.
     System = 3,
@@ -57,7 +58,7 @@ Start here:
   devloop call write_todolist --agent pm --project-dir shop --input '{\"items\":[]}'
   devloop serve --agent pm --project-dir shop     serve the PM's tools over MCP (for an MCP client)
 
-Exit codes: 0 ok, 1 expected failure, 2 refused input or path, 3 system error, 64 wrong usage."
+Exit codes: 0 ok, 1 expected failure, 2 refused input, path or permission, 3 system error, 64 wrong usage."
 )]
 struct Cli {
     #[command(subcommand)]

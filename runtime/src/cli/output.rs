@@ -132,6 +132,19 @@ pub(super) fn json_line(value: &serde_json::Map<String, serde_json::Value>) -> S
     shown
 }
 
+/// As many characters of a sentence stand in a table.
+const SENTENCE: usize = 160;
+
+/// A sentence of others on one line of a table: what is too long for that ends with an ellipsis.
+pub(super) fn short(sentence: &str) -> String {
+    let mut shown: String = harmless(&sentence.chars().take(SENTENCE + 1).collect::<String>());
+    if shown.chars().count() > SENTENCE {
+        shown = shown.chars().take(SENTENCE - 1).collect();
+        shown.push('…');
+    }
+    shown
+}
+
 /// `1 tool`, `2 tools`.
 pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })

@@ -214,7 +214,7 @@ pub(super) fn tool(name: &str) -> Result<&'static Tool, String> {
         let near = nearest(name, known, 3);
         if near.is_empty() {
             let upstream = if name.contains("__") {
-                "; those of upstream servers come with `--mcp-config FILE` (serve, explain, mcp)"
+                "; those of upstream servers come with `--mcp-config FILE` (tools, call, explain, serve, mcp)"
             } else {
                 ""
             };

@@ -1,15 +1,21 @@
 //! `devloop tools`: the catalogue, in the forms that people and clients read.
 
+use std::sync::Arc;
+
 use clap::ValueEnum;
 use devloop_contract::{InternalError, Tool};
+use devloop_core::catalogue::Catalogue;
 use devloop_core::registry::Definition;
 use devloop_core::registry::projection::{self, Declaration};
 use devloop_generated as generated;
 use serde_json::{Value, json};
 
-use super::output::{FAINT, NAME, Printer, counted, table};
+use super::log::{Delivery, Log};
+use super::output::{FAINT, NAME, Printer, WARN, counted, harmless, short, table};
+use super::upstream::{Servers, connect, is_well, problem};
 use super::{Exit, target};
 use crate::projection::tools_of;
+use crate::upstream::McpConfig;
 
 /// Arguments of `devloop tools`.
 #[derive(Debug, clap::Args)]
@@ -20,8 +26,10 @@ pub(super) struct Args {
     /// How to print them.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    #[command(flatten)]
+    servers: Servers,
     /// Print only the totals: `handlers=N tools=N names=N grants=N catalog=N`.
-    #[arg(long, conflicts_with_all = ["agent", "format"])]
+    #[arg(long, conflicts_with_all = ["agent", "format", "mcp_config"])]
     counts: bool,
 }
 
@@ -59,85 +67,132 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
             }
         },
     };
-    match args.format {
-        Format::Table => {
-            let rows: Vec<_> = tools
-                .iter()
-                .map(|tool| {
-                    [
-                        tool.name.to_owned(),
-                        tool.kind.as_str().to_owned(),
-                        tool.summary.to_owned(),
-                    ]
-                })
-                .collect();
-            for (tool, line) in tools.iter().zip(table(&rows)) {
-                printer.line(format_args!("{NAME}{}{NAME:#}{}", tool.name, &line[tool.name.len()..]));
-            }
-            printer.line(format_args!(
-                "{FAINT}{}. `devloop show TOOL` tells more.{FAINT:#}",
-                counted(tools.len(), "tool")
-            ));
+    let tools: Vec<_> = tools.into_iter().map(|tool| Arc::new(Definition::from(tool))).collect();
+    let config = match args.servers.all() {
+        Ok(config) => config,
+        Err(message) => {
+            printer.error(message);
+            return Exit::Usage;
         }
-        Format::Json => return print(&tools, printer, projection::metadata),
-        Format::Anthropic => return print(&tools, printer, projection::anthropic),
-        Format::Openai => return print(&tools, printer, projection::openai),
-        Format::OpenaiStrict => {
-            return match declared_with_losses(&tools, printer, projection::openai_strict) {
-                Ok(tools) => {
-                    printer.pretty(&json!({ "tools": tools }));
-                    Exit::Ok
-                }
-                Err(error) => failed(&error, printer),
-            };
-        }
-        Format::Gemini => match declared_with_losses(&tools, printer, projection::gemini) {
-            Ok(tools) => printer.pretty(&json!({ "tools": [{ "functionDeclarations": tools }] })),
-            Err(error) => return failed(&error, printer),
-        },
-        Format::Mcp => return print(&tools, printer, projection::mcp),
+    };
+    match config {
+        None => print(&tools, args.format, printer),
+        Some(config) => with_servers(tools, config, args, printer),
     }
-    Exit::Ok
 }
 
+/// The tools of upstream servers among them, as a client would have them, and what is wrong with any.
+fn with_servers(tools: Vec<Arc<Definition>>, config: McpConfig, args: &Args, printer: &mut Printer) -> Exit {
+    let _log = Log::start(Delivery::Direct);
+    let catalogue = Arc::new(Catalogue::new(|_| Ok(())));
+    // Theirs must not have the names of ours.
+    let registered = catalogue.register_all(tools.into_iter().map(|tool| ((*tool).clone(), ())));
+    if let Err(error) = registered {
+        printer.error(error);
+        return Exit::System;
+    }
+    let shown = connect(
+        config,
+        args.servers.wait(),
+        &catalogue,
+        |_, _| (),
+        async |upstreams| {
+            let tools: Vec<Arc<Definition>> = catalogue
+                .all()
+                .iter()
+                .map(|entry| Arc::clone(entry.definition()))
+                .collect();
+            let mut exit = print(&tools, args.format, printer);
+            for (server, aside) in catalogue.quarantined() {
+                for tool in aside {
+                    let text = harmless(&format!("{server}: {tool}"));
+                    printer.complain(format_args!("{WARN}set aside{WARN:#} {text}"));
+                }
+            }
+            for status in upstreams.statuses().iter().filter(|status| !is_well(status)) {
+                let problem = problem(status).unwrap_or_default();
+                printer.error(format_args!("{}: {}", harmless(&status.server), harmless(&problem)));
+                exit = exit.max(Exit::Expected);
+            }
+            exit
+        },
+    );
+    shown.unwrap_or_else(|error| {
+        printer.error(format_args!("cannot start the runtime: {error}"));
+        Exit::System
+    })
+}
+
+fn print(tools: &[Arc<Definition>], format: Format, printer: &mut Printer) -> Exit {
+    let without_losses = |form: fn(&Definition) -> Result<Value, InternalError>| {
+        move |tool: &Definition| {
+            form(tool).map(|value| Declaration {
+                value,
+                losses: Vec::new(),
+            })
+        }
+    };
+    let declared = match format {
+        Format::Table => {
+            show(tools, printer);
+            return Exit::Ok;
+        }
+        Format::Json => declared(tools, printer, without_losses(projection::metadata)),
+        Format::Anthropic => declared(tools, printer, without_losses(projection::anthropic)),
+        Format::Openai => declared(tools, printer, projection::openai),
+        Format::OpenaiStrict => declared(tools, printer, projection::openai_strict),
+        Format::Gemini => declared(tools, printer, projection::gemini),
+        Format::Mcp => declared(tools, printer, without_losses(projection::mcp)),
+    };
+    match declared {
+        Ok(tools) => {
+            printer.pretty(&match format {
+                Format::Gemini => json!({ "tools": [{ "functionDeclarations": tools }] }),
+                _ => json!({ "tools": tools }),
+            });
+            Exit::Ok
+        }
+        Err(error) => {
+            printer.error(error.chain());
+            Exit::System
+        }
+    }
+}
+
+fn show(tools: &[Arc<Definition>], printer: &mut Printer) {
+    let rows: Vec<_> = tools
+        .iter()
+        .map(|tool| {
+            [
+                tool.name.to_string(),
+                tool.kind.as_str().to_owned(),
+                short(&tool.summary),
+            ]
+        })
+        .collect();
+    for (tool, line) in tools.iter().zip(table(&rows)) {
+        printer.line(format_args!("{NAME}{}{NAME:#}{}", tool.name, &line[tool.name.len()..]));
+    }
+    printer.line(format_args!(
+        "{FAINT}{}. `devloop show TOOL` tells more.{FAINT:#}",
+        counted(tools.len(), "tool")
+    ));
+}
+
+/// The tools in one form. Says on standard error, in one line for each tool, what the provider is not told.
 fn declared(
-    tools: &[&'static Tool],
-    form: impl Fn(&Definition) -> Result<Value, InternalError>,
-) -> Result<Vec<Value>, InternalError> {
-    tools.iter().map(|tool| form(&Definition::from(*tool))).collect()
-}
-
-/// Says on standard error, in one line for each tool, what the provider is not told.
-fn declared_with_losses(
-    tools: &[&'static Tool],
-    printer: &mut Printer,
+    tools: &[Arc<Definition>],
+    printer: &Printer,
     form: impl Fn(&Definition) -> Result<Declaration, InternalError>,
 ) -> Result<Vec<Value>, InternalError> {
     let mut values = Vec::with_capacity(tools.len());
     for tool in tools {
-        let made = form(&Definition::from(*tool))?;
+        let made = form(tool)?;
         if !made.losses.is_empty() {
-            let losses: Vec<String> = made.losses.iter().map(ToString::to_string).collect();
+            let losses: Vec<String> = made.losses.iter().map(|loss| harmless(&loss.to_string())).collect();
             printer.complain(format_args!("{}: {}", tool.name, losses.join("; ")));
         }
         values.push(made.value);
     }
     Ok(values)
-}
-
-fn print(
-    tools: &[&'static Tool],
-    printer: &mut Printer,
-    form: impl Fn(&Definition) -> Result<Value, InternalError>,
-) -> Exit {
-    match declared(tools, form) {
-        Ok(tools) => printer.pretty(&json!({ "tools": tools })),
-        Err(error) => return failed(&error, printer),
-    }
-    Exit::Ok
-}
-
-fn failed(error: &InternalError, printer: &mut Printer) -> Exit {
-    printer.error(error.chain());
-    Exit::System
 }

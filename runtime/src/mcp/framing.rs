@@ -350,7 +350,7 @@ fn other_request(method: String, params: Option<Map<String, Value>>) -> Result<C
     // The library takes what fits no method it knows as a custom request; with a method that it does know, the
     // parameters did not fit.
     if let ClientRequest::CustomRequest(custom) = &request {
-        return Err(format!("`params` do not fit the method {}", custom.method));
+        return Err(unfit(&custom.method, custom.params.as_ref()));
     }
     if let Some(meta) = meta {
         request.extensions_mut().insert(meta);
@@ -360,6 +360,23 @@ fn other_request(method: String, params: Option<Map<String, Value>>) -> Result<C
 
 /// A place in parameters, what must be there, and whether a value is that.
 type Needed = (&'static [&'static str], &'static str, fn(&Value) -> bool);
+
+/// What is wrong with parameters of a method that is known, as far as that is certain: a text that it needs is missing.
+fn unfit(method: &str, params: Option<&Value>) -> String {
+    let needed: &[&str] = match method {
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => &["uri"],
+        "tools/call" | "prompts/get" => &["name"],
+        _ => &[],
+    };
+    for field in needed {
+        match params.and_then(|params| params.get(*field)) {
+            None => return format!("`params.{field}` is missing: it must be a string"),
+            Some(Value::String(_)) => {}
+            Some(other) => return format!("`params.{field}` must be a string, found {}", Kind(other)),
+        }
+    }
+    format!("`params` do not fit the method {method}")
+}
 
 /// Whether the parameters of an `initialize` have what the library asks for: it would not say which is missing.
 fn fits_initialize(params: Option<&Map<String, Value>>) -> Result<(), String> {

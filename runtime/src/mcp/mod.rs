@@ -39,6 +39,8 @@ pub struct ServeOptions {
     /// As many calls wait at once, and as many other requests; more are refused. More than the service itself lets wait,
     /// so that it is the service that refuses: it knows why, and keeps a record.
     pub waiting: usize,
+    /// A call that has reported nothing for so long, to a client that wants to know how it goes on, gives a sign of life.
+    pub silence: Duration,
     /// After the end of the input, calls go on as long as one of them is answered within this time; then they are
     /// cancelled.
     pub finish_grace: Duration,
@@ -56,6 +58,7 @@ impl Default for ServeOptions {
             server_name: "devloop".to_owned(),
             page_size: 0,
             waiting: 256,
+            silence: Duration::from_secs(5),
             finish_grace: Duration::from_millis(100),
             stop_grace: Duration::from_millis(350),
             flush_grace: Duration::from_secs(1),
@@ -148,12 +151,7 @@ async fn serve_frames<S: ToolService>(
     connection: Arc<Connection>,
     input: mpsc::Receiver<Vec<Frame>>,
 ) -> ExitReason {
-    let server = match Server::new(
-        service,
-        &options.server_name,
-        options.page_size,
-        connection.stop.clone(),
-    ) {
+    let server = match Server::new(service, options, connection.stop.clone()) {
         Ok(server) => server,
         Err(error) => return ExitReason::Failed(error.chain()),
     };

@@ -92,6 +92,9 @@ impl Session {
     pub fn explain(&self, tool: &str, arguments: Map<String, Value>) -> Result<Explanation, Box<CallOutcome>> {
         let snapshot = self.inner.catalogue.snapshot();
         let Some(entry) = snapshot.get(tool) else {
+            if let Some(down) = self.server_not_there(tool) {
+                return Err(Box::new(CallOutcome::Expected(down)));
+            }
             return Err(Box::new(CallOutcome::UnknownTool {
                 name: tool.to_owned(),
                 nearest: snapshot.nearest(tool),

@@ -516,7 +516,7 @@ impl ToolService for Session {
     async fn call(&self, request: CallRequest) -> CallOutcome {
         // A client may know the name of a server's tool from another day.
         if !self.inner.catalogue.has(&request.tool) {
-            self.upstreams_settled().await;
+            self.server_settled(&request.tool).await;
         }
         self.submit(request).await
     }

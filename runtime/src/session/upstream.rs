@@ -3,24 +3,35 @@
 //! Answers for connecting servers to the session's catalogue, and for carrying calls of their tools out. Leaves out the
 //! connections (`upstream`) and whether a call may be made, which is judged like any other.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use devloop_contract::failure::FailureBody;
 use devloop_core::catalogue::names::prefix;
 use devloop_core::catalogue::{ConnectionState, Notice, Offered, Refused, Replaced};
-use serde_json::{Value, json};
+use devloop_core::text::harmless;
+use serde_json::{Map, Value, json};
 
 use super::{Answer, Inner, Runner, RunnerCall, RunnerError, Session, ToolRunner};
 use crate::call::{Boxed, Passed, text_block};
-use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, Options, Sink, Upstreams};
+use crate::upstream::{CallError, CallOptions, CatalogueSink, McpConfig, OURS, Options, Sink, Upstreams};
 
 /// The largest answer of a server that is read; what is too large for a model becomes an artifact.
 pub(crate) const LARGEST_ANSWER: usize = 16 << 20;
 
 /// How long the first list of tools waits for servers that are connecting.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// As much as a server may say beside an answer, as JSON.
+const META_BYTES: usize = 64 << 10;
+
+/// As many different things are logged about what one server offers.
+const LOGGED: usize = 100;
+
+/// As many characters of each.
+const LOGGED_CHARS: usize = 500;
 
 impl Session {
     /// Connects the servers of a configuration; returns at once. Their tools appear in the
@@ -47,6 +58,7 @@ impl Session {
         let sink: Arc<dyn Sink> = Arc::new(Watched {
             into: CatalogueSink::new(Arc::clone(&self.inner.catalogue), runner),
             session: Arc::downgrade(&self.inner),
+            logged: Logged::default(),
         });
         let upstreams = Arc::new(Upstreams::start(config, options, &sink));
         // Nobody else sets it.
@@ -62,14 +74,20 @@ impl Session {
         self.inner.upstreams.get()
     }
 
-    /// Why a tool is not there that has the name of one of an upstream server which is not connected.
+    /// Why a tool is not there that has the name of one of an upstream server which is not connected, or whose tools are
+    /// not there.
     pub(super) fn server_not_there(&self, tool: &str) -> Option<FailureBody> {
         let statuses = self.inner.upstreams.get()?.statuses();
         let status = statuses
             .into_iter()
             .find(|status| tool.starts_with(&prefix(&status.server)))?;
         let state = match status.state {
-            ConnectionState::Connected => return None,
+            ConnectionState::Connected => match status.refused {
+                // What was taken before it is there still.
+                Some(reason) if status.tools == 0 => format!("is connected, and its tools are not: {reason}"),
+                None if !status.listed => "has not listed its tools yet".to_owned(),
+                _ => return None,
+            },
             ConnectionState::Connecting => "is being connected".to_owned(),
             ConnectionState::Closed => "was closed".to_owned(),
             ConnectionState::Lost { reason } => format!("was lost and is connected again: {reason}"),
@@ -81,6 +99,20 @@ impl Session {
         );
         let hint = "Try later, or go on without it.".to_owned();
         Some(FailureBody::of_path("server_down", reason, hint))
+    }
+
+    /// Waits, and not long, until the tools of the server are there that a tool belongs to by its name.
+    pub(super) async fn server_settled(&self, tool: &str) {
+        let Some(upstreams) = self.inner.upstreams.get() else {
+            return;
+        };
+        for status in upstreams.statuses() {
+            if tool.starts_with(&prefix(&status.server)) {
+                upstreams
+                    .server_settled(&status.server, upstreams.began() + PATIENCE)
+                    .await;
+            }
+        }
     }
 
     /// Waits once, and not long, until the servers' tools are there or are known not to come.
@@ -98,10 +130,11 @@ impl Session {
 }
 
 /// Puts everything into the session's catalogue, and forgets what a person allowed of tools that are others now: the yes
-/// was for what they said of themselves then.
+/// was for what they said of themselves then. What is not taken is logged, as no face shows it.
 struct Watched<S> {
     into: S,
     session: Weak<Inner>,
+    logged: Logged,
 }
 
 impl<S: Sink> Sink for Watched<S> {
@@ -116,6 +149,9 @@ impl<S: Sink> Sink for Watched<S> {
                 memory.forget(tool);
             }
         }
+        for tool in &replaced.quarantined {
+            self.logged.warn(server, &format!("the tool {tool} is set aside"));
+        }
         Ok(replaced)
     }
 
@@ -124,7 +160,41 @@ impl<S: Sink> Sink for Watched<S> {
     }
 
     fn notice(&self, notice: Notice) {
+        // What a list as a whole is not taken for; single tools were told by their names.
+        if let Notice::Log(line) = &notice
+            && line.logger.as_deref() == Some(OURS)
+            && line.level == "error"
+            && let Value::String(text) = &line.data
+        {
+            let text = text.replacen("\n- ", ": ", 1).replace("\n- ", "; ");
+            self.logged.warn(&line.server, &text);
+        }
         self.into.notice(notice);
+    }
+}
+
+/// What was logged about each server: each thing once, as a list that did not change for the better comes again and again.
+#[derive(Debug, Default)]
+struct Logged(Mutex<HashMap<String, HashSet<String>>>);
+
+impl Logged {
+    fn warn(&self, server: &str, text: &str) {
+        let text: String = harmless(text).chars().take(LOGGED_CHARS).collect();
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_server = logged.entry(server.to_owned()).or_default();
+        if of_server.len() > LOGGED || of_server.contains(&text) {
+            return;
+        }
+        let server = harmless(server);
+        if of_server.len() == LOGGED {
+            tracing::warn!(
+                server,
+                "more of what this upstream server offers is not taken; `devloop mcp tools` shows all of it"
+            );
+        } else {
+            tracing::warn!(server, "{text}");
+        }
+        of_server.insert(text);
     }
 }
 
@@ -200,10 +270,43 @@ fn passed(answer: Value) -> Passed {
             None
         }
     };
+    let meta = match answer.remove("_meta") {
+        Some(Value::Object(meta)) => passed_on(meta),
+        _ => None,
+    };
     Passed {
         content,
         structured_content,
         is_error,
+        meta,
+    }
+}
+
+/// What a server says beside an answer, but for what the protocol says of one connection by it.
+fn passed_on(mut meta: Map<String, Value>) -> Option<Map<String, Value>> {
+    meta.retain(|key, _| !is_of_the_protocol(key));
+    if meta.is_empty() {
+        return None;
+    }
+    let size = Value::from(meta.clone()).to_string().len();
+    if size > META_BYTES {
+        tracing::debug!(
+            size,
+            "what a server says beside its answer is too large to be passed on"
+        );
+        return None;
+    }
+    Some(meta)
+}
+
+/// Whether the protocol keeps a key of `_meta` for itself: one without a prefix that it has always had, or one whose prefix
+/// has `modelcontextprotocol` or `mcp` as a label.
+fn is_of_the_protocol(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((prefix, _)) => prefix
+            .split('.')
+            .any(|label| matches!(label, "modelcontextprotocol" | "mcp")),
+        None => key == "progressToken",
     }
 }
 
@@ -265,5 +368,21 @@ mod tests {
         let fine = json!({ "content": [{ "type": "text", "text": "a" }], "structuredContent": { "a": 1 } });
         assert_eq!(texts(fine), (said(&["a"]), Some(json!({ "a": 1 })), false));
         assert_eq!(texts(json!({})), (said(&[]), None, false));
+    }
+
+    #[test]
+    fn what_a_server_says_beside_its_answer_is_passed_on_but_for_the_protocols_own() {
+        let meta = |meta: Value| passed(json!({ "content": [], "_meta": meta })).meta.map(Value::from);
+        let own = json!({
+            "progressToken": 1,
+            "io.modelcontextprotocol/related-task": {},
+            "mcp.dev/x": 1,
+            "example.com/cost": 3,
+            "plain": true,
+        });
+        assert_eq!(meta(own), Some(json!({ "example.com/cost": 3, "plain": true })));
+        for nothing in [json!({}), json!([1]), json!({ "a": "x".repeat(META_BYTES) })] {
+            assert_eq!(meta(nothing), None);
+        }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::config::ServerConfig;
 use super::wire::{Listener, request_id};
-use super::{Sink, text};
+use super::{OURS, Sink, text};
 use crate::call::Progress;
 
 /// As many steps are kept that came before it was known which call they belong to.
@@ -212,7 +212,8 @@ impl Listener for Board {
                 self.notice(Notice::Log(LogLine {
                     server: server(),
                     level: short(&params["level"]).unwrap_or_else(|| "info".to_owned()).into(),
-                    logger: short(&params["logger"]),
+                    // No server speaks for this program.
+                    logger: short(&params["logger"]).filter(|logger| logger != OURS),
                     data: text::cut_json(data, 4 * LINE_CHARS),
                 }));
             }

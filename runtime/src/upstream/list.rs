@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::board::Board;
 use super::live::Live;
 use super::wire::raw;
-use super::{Sink, text};
+use super::{OURS, Sink, text};
 
 /// As many tools that were set aside are told one by one.
 const TOLD: usize = 20;
@@ -88,21 +88,17 @@ pub(super) fn hand_on(sink: &dyn Sink, server: &str, board: &Board, pages: Pages
     let Pages { offered, nameless } = pages;
     let count = offered.len();
     if nameless > 0 {
-        board.said(
-            "warning",
-            "devloop",
-            &format!("{nameless} tools without a name are set aside"),
-        );
+        board.said("error", OURS, &format!("{nameless} tools without a name are set aside"));
     }
     match sink.tools(server, offered) {
         Ok(replaced) => {
             let aside = &replaced.quarantined;
             for tool in aside.iter().take(TOLD) {
-                board.said("warning", "devloop", &format!("the tool {tool} is set aside"));
+                board.said("warning", OURS, &format!("the tool {tool} is set aside"));
             }
             if aside.len() > TOLD {
                 let more = aside.len() - TOLD;
-                board.said("warning", "devloop", &format!("{more} more tools are set aside"));
+                board.said("warning", OURS, &format!("{more} more tools are set aside"));
             }
             Fetched::Taken {
                 tools: count - aside.len(),
@@ -110,7 +106,7 @@ pub(super) fn hand_on(sink: &dyn Sink, server: &str, board: &Board, pages: Pages
             }
         }
         Err(refused) => {
-            board.said("error", "devloop", &refused.to_string());
+            board.said("error", OURS, &refused.to_string());
             Fetched::Refused(one_line(&refused.to_string()))
         }
     }
@@ -145,6 +141,10 @@ fn offered(tool: Value) -> Option<Offered> {
         output_schema: tool.shift_remove("outputSchema").filter(|schema| !schema.is_null()),
         annotations: match tool.shift_remove("annotations") {
             Some(Value::Object(annotations)) => Some(annotations),
+            _ => None,
+        },
+        meta: match tool.shift_remove("_meta") {
+            Some(Value::Object(meta)) => Some(meta),
             _ => None,
         },
     })

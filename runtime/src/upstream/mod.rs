@@ -69,13 +69,16 @@ use rmcp::model::{
 };
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 pub use child::Grace;
 pub use config::{ConfigError, Hidden, McpConfig, ServerConfig, Way};
 pub use request::{CallError, CallOptions};
 
 use server::Server;
+
+/// The logger of what this program itself says about a server.
+pub(crate) const OURS: &str = "devloop";
 
 /// Who is given what servers offer and say. Called from several threads; what takes long holds up the server that it
 /// was called for.
@@ -176,6 +179,7 @@ pub struct ServerStatus {
 pub struct Upstreams {
     servers: BTreeMap<String, Arc<Server>>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    began: Instant,
 }
 
 impl fmt::Debug for Upstreams {
@@ -202,7 +206,27 @@ impl Upstreams {
             tasks.push(task);
         }
         let tasks = Mutex::new(tasks);
-        Self { servers, tasks }
+        Self {
+            servers,
+            tasks,
+            began: Instant::now(),
+        }
+    }
+
+    /// When it began to connect.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Waits until the tools of one server were taken or refused, or it was given up, but no longer than until `latest`.
+    /// Whether that is so; there is nothing to wait for from a server that nobody knows.
+    pub async fn server_settled(&self, server: &str, latest: Instant) -> bool {
+        let Some(server) = self.servers.get(server) else {
+            return true;
+        };
+        let mut watch = server.watch();
+        // A server that was closed is settled.
+        timeout_at(latest, watch.wait_for(|known| known.settled)).await.is_ok()
     }
 
     /// Waits until the tools of every server were taken or refused, or it was given up, but no longer than `within`.

@@ -386,7 +386,7 @@ impl Driver {
                 Err(reason) => {
                     let reason = server.config.redacted(&reason);
                     live.board
-                        .said("error", "devloop", &format!("its tools can't be listed: {reason}"));
+                        .said("error", super::OURS, &format!("its tools can't be listed: {reason}"));
                     Fetched::Failed(reason)
                 }
             };

@@ -10,6 +10,7 @@ use devloop_core::registry::Definition;
 use devloop_core::registry::fixture;
 use devloop_runtime::call::{CallOutcome, CallRequest, Listing, Progress, ToolService};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 const TOOL: Tool = Tool {
     title: "Echo",
@@ -41,10 +42,11 @@ const fn tool(name: &'static str) -> Tool {
 }
 
 /// Sorted by name.
-static TOOLS: [&Tool; 9] = [
+static TOOLS: [&Tool; 10] = [
     &tool("big"),
     &TOOL,
     &tool("fail"),
+    &tool("lull"),
     &tool("meet"),
     &tool("panic"),
     &tool("progress"),
@@ -54,13 +56,26 @@ static TOOLS: [&Tool; 9] = [
 ];
 
 /// The service; clones share what they count.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Fake {
     /// Calls that saw their cancellation.
     pub cancelled: Arc<AtomicUsize>,
     /// Calls that have begun.
     pub begun: Arc<AtomicUsize>,
+    /// Lets calls of `lull` go on.
+    pub go_on: Arc<Semaphore>,
     meeting: Arc<AtomicUsize>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            cancelled: Arc::default(),
+            begun: Arc::default(),
+            go_on: Arc::new(Semaphore::new(0)),
+            meeting: Arc::default(),
+        }
+    }
 }
 
 impl ToolService for Fake {
@@ -83,6 +98,19 @@ impl ToolService for Fake {
                 CallOutcome::Success(json!({"ok": true, "text": "x".repeat(size)}))
             }
             "fail" => failure(request.arguments.get("how").and_then(Value::as_str).unwrap_or_default()),
+            // Silent, then one step, and silent again, each until it is told to go on.
+            "lull" => {
+                self.go_on.acquire().await.expect("open").forget();
+                if let Some(progress) = request.progress {
+                    let _ = progress.send(Progress {
+                        done: 0.0,
+                        total: Some(1.0),
+                        message: Some("half".to_owned()),
+                    });
+                }
+                self.go_on.acquire().await.expect("open").forget();
+                CallOutcome::Success(json!({"ok": true}))
+            }
             // Two calls meet, or the first waits for ever.
             "meet" => {
                 self.meeting.fetch_add(1, Ordering::SeqCst);

@@ -222,3 +222,206 @@ fn a_wrong_file_is_wrong_usage_with_every_place() {
     );
     assert!(text.contains("mcpServers.t: needs `command`"), "{text}");
 }
+
+/// A project and servers, for commands that work for an agent.
+struct Project {
+    dir: tempfile::TempDir,
+    servers: PathBuf,
+}
+
+impl Project {
+    fn new(servers: &Value) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("mcp.json");
+        std::fs::write(&file, json!({ "mcpServers": servers }).to_string()).expect("it writes");
+        Self { dir, servers: file }
+    }
+
+    fn devloop(&self, args: &[&str]) -> Output {
+        let project = self.dir.path().join("project");
+        std::fs::create_dir_all(&project).expect("a directory");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+        command.args(args).arg("--mcp-config").arg(&self.servers);
+        if args[0] != "tools" {
+            command.args(["--agent", "pm", "--project-dir"]).arg(&project);
+        }
+        command
+            .env_remove("DEVLOOP_LOG")
+            .env_remove("CLAUDE_CODE_SESSION_ID")
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .env("XDG_STATE_HOME", self.dir.path().join("state"))
+            .output()
+            .expect("the program starts")
+    }
+}
+
+#[test]
+fn explain_waits_for_the_server_that_it_is_asked_about_and_names_it_when_it_does_not_answer() {
+    let project = Project::new(&json!({ "quick": fake(&[]), "hang": fake(&["hang"]) }));
+    let began = std::time::Instant::now();
+    let output = project.devloop(&["explain", "quick__echo"]);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stdout(&output).contains("no rule speaks of it"), "{}", stdout(&output));
+    // A tool of ours needs no server at all.
+    assert_eq!(code(&project.devloop(&["explain", "tool_search"])), 0);
+    assert!(began.elapsed().as_secs() < 30, "nobody waited for the other server");
+    for command in ["explain", "call"] {
+        let output = project.devloop(&[command, "hang__a", "--wait", "1"]);
+        assert_eq!(code(&output), 1, "{command}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains("hang: it has not answered yet; give it longer with --wait"),
+            "{command}: {}",
+            stderr(&output)
+        );
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(answer["code"], "server_down", "{command}: {answer}");
+        let output = project.devloop(&[command, "nobody__a"]);
+        assert_eq!(code(&output), 64);
+        assert!(
+            stderr(&output).contains("no server has the tool `nobody__a`; the servers are: hang, quick"),
+            "{command}: {}",
+            stderr(&output)
+        );
+        let output = project.devloop(&[command, "quick__ecko"]);
+        assert_eq!(code(&output), 64);
+        assert!(
+            stdout(&output).contains("quick__echo"),
+            "{command}: {}",
+            stdout(&output)
+        );
+    }
+}
+
+#[test]
+fn call_reaches_tools_of_servers_on_the_path_of_all_calls() {
+    let project = Project::new(&json!({ "s": fake(&[]), "hang": fake(&["hang"]) }));
+    let answer = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).expect("JSON");
+    let allow = ["--allow", "s__*"];
+    let with = |args: &[&str]| project.devloop(&[args, &allow[..]].concat());
+    let output = with(&["call", "s__echo", "--input", "{\"a\":1}"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(answer(&output)["structuredContent"]["echo"]["a"], 1);
+    assert_eq!(code(&with(&["call", "s__fail"])), 1);
+    let output = with(&["call", "s__echo", "--dry-run"]);
+    assert_eq!(answer(&output)["would"]["decision"]["verdict"], "allow");
+    // The registry's own tools that go on to a server wait for the one that is named.
+    let output = with(&[
+        "call",
+        "mcp_resources_read",
+        "--input",
+        r#"{"server":"s","uri":"file:///a"}"#,
+    ]);
+    assert_eq!(
+        answer(&output)["contents"][0]["text"],
+        "contents",
+        "{}",
+        stderr(&output)
+    );
+    let output = with(&[
+        "call",
+        "tool_search",
+        "--wait",
+        "2",
+        "--input",
+        r#"{"query":"select:s__echo"}"#,
+    ]);
+    assert_eq!(answer(&output)["loaded"], json!(["s__echo"]), "{}", stderr(&output));
+    let lines =
+        "{\"tool\":\"s__echo\",\"input\":{\"b\":2}}\n{\"tool\":\"tool_search\",\"input\":{\"query\":\"echo\"}}\n";
+    let batch = project.dir.path().join("batch.ndjson");
+    std::fs::write(&batch, lines).expect("it writes");
+    let output = with(&["call", "--wait", "2", "--batch", batch.to_str().expect("UTF-8")]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let told: Vec<Value> = stdout(&output)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(told[0]["result"]["structuredContent"]["echo"]["b"], 2);
+    assert_eq!(told[1]["result"]["tools"][0]["name"], "s__echo");
+    // It stands in the audit log like all others.
+    let calls = std::fs::read_to_string(project.dir.path().join("project/agent-state/.calls/calls.ndjson"));
+    assert_eq!(calls.expect("a log").matches("\"tool\":\"s__echo\"").count(), 2);
+}
+
+#[test]
+fn explain_call_and_dry_run_end_alike() {
+    let project = Project::new(&json!({ "s": fake(&[]) }));
+    for (rules, expected) in [
+        (&["--allow", "s__*"][..], 0),
+        (&[], 1),
+        (&["--deny", "s__*"], 2),
+        (&["--mode", "plan"], 2),
+    ] {
+        for command in [&["explain"][..], &["call"], &["call", "--dry-run"]] {
+            let output = project.devloop(&[command, &["s__echo"], rules].concat());
+            assert_eq!(code(&output), expected, "{command:?} {rules:?}: {output:?}");
+        }
+    }
+    // Wrong input is refused whatever the rules say.
+    for command in [&["explain"][..], &["call"], &["call", "--dry-run"]] {
+        let output = project.devloop(&[command, &["s__echo", "--input", "[]"]].concat());
+        assert_eq!(code(&output), 2, "{command:?}: {output:?}");
+    }
+}
+
+#[test]
+fn tools_of_servers_are_shown_in_every_form_with_what_is_lost() {
+    let project = Project::new(&json!({ "s": fake(&["says"]), "lost": { "command": "/no/such/program" } }));
+    for (format, pointer, losses) in [
+        ("json", "/name", &[][..]),
+        ("mcp", "/name", &[]),
+        ("anthropic", "/name", &[]),
+        (
+            "openai",
+            "/function/name",
+            &["s__wordy: description: it has 1900 characters, at most 1024 are taken"],
+        ),
+        (
+            "openai-strict",
+            "/function/name",
+            &[
+                "s__wordy: the root",
+                "description: it has 1900 characters, at most 1024 are taken",
+                "s__typeless: /properties/p: a schema without a type",
+            ],
+        ),
+        ("gemini", "/name", &["s__always: "]),
+    ] {
+        let output = project.devloop(&["tools", "--agent", "pm", "--format", format]);
+        // One server is not well.
+        assert_eq!(code(&output), 1, "{format}: {}", stderr(&output));
+        let told = stderr(&output);
+        for part in [
+            &["lost: `/no/such/program` can't be started", "set aside s: `rooted`: "],
+            losses,
+        ]
+        .concat()
+        {
+            assert!(told.contains(part), "{format}: {part}: {told}");
+        }
+        let listed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let list = match format {
+            "gemini" => &listed["tools"][0]["functionDeclarations"],
+            _ => &listed["tools"],
+        };
+        let names: Vec<&str> = list
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|tool| tool.pointer(pointer).and_then(Value::as_str).expect("a name"))
+            .collect();
+        for name in ["s__always", "s__hinted", "s__wordy", "write_todolist", "tool_search"] {
+            assert!(names.contains(&name), "{format}: {name}: {names:?}");
+        }
+        assert!(!names.contains(&"s__rooted"), "{format}");
+    }
+    let output = project.devloop(&["tools"]);
+    let table = stdout(&output);
+    assert!(table.contains("s__hinted"), "{table}");
+    // What is too long for a table is cut there; the one sentence has 2,000 characters.
+    let line = table
+        .lines()
+        .find(|line| line.starts_with("s__breathless"))
+        .expect("a line");
+    assert!(line.ends_with('…') && line.chars().count() < 230, "{line}");
+}

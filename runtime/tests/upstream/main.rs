@@ -6,6 +6,8 @@ mod faults;
 #[cfg(feature = "upstream-http")]
 mod http;
 mod rig;
+#[cfg(feature = "cli")]
+mod served;
 #[cfg(feature = "testing")]
 mod session;
 mod talk;

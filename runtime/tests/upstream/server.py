@@ -62,6 +62,17 @@ def tools():
             tool("wordy", description="w" * 20_000),
             tool("huge", {"type": "object", "properties": {"a": {"type": "string", "description": "d" * 300_000}}}),
         ]
+    if MODE == "says":
+        claims = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+        return [
+            tool("always", takes, _meta={"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": 90_000}),
+            tool("hinted", takes, annotations=claims, _meta={"anthropic/searchHint": "ledger booking", "x.y/z": 1}),
+            tool("rooted", {"type": "object", "oneOf": [OBJECT]}),
+            tool("typeless", {"type": "object", "properties": {"p": {}}}),
+            tool("wordy", takes, description="It says something. " * 100),
+            tool("breathless", takes, description="word " * 400),
+            tool("answers", takes),
+        ]
     if MODE == "duplicate":
         return good + [tool("echo")]
     if MODE == "large":
@@ -70,7 +81,12 @@ def tools():
         return good + [tool(f"change_{STATE['list']}")]
     if MODE == "renews":
         # One tool says something else of itself after each change.
-        return good + [tool("renew", takes, description=f"Version {STATE['list']}.")]
+        good += [tool("renew", takes, description=f"Version {STATE['list']}.")]
+        if ARGUMENT == "bad":
+            good += [tool("rooted", {"type": "object", "oneOf": [OBJECT]}), tool("wordy", description="w" * 20_000)]
+        if ARGUMENT == "many" and STATE["list"] > 0:
+            good += [tool(f"t{number}") for number in range(1_001)]
+        return good
     return good
 
 
@@ -112,6 +128,9 @@ def call(id, params):
         answer(id, text("", structuredContent=dict(os.environ)))
     elif name == "pid":
         answer(id, text("", structuredContent={"pid": os.getpid(), **STATE, "cancelled": CANCELLED}))
+    elif name == "answers":
+        content = {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}
+        answer(id, {**content, **arguments, "structuredContent": {"a": 1}, "_meta": {"x.y/cost": 3, "progressToken": 1}})
     elif name == "renew":
         STATE["list"] += 1
         answer(id, text("renewed"))
@@ -200,6 +219,8 @@ def request(id, method, params):
         answer(id, {"prompts": [{"name": "p"}]})
     elif method == "prompts/get":
         answer(id, {"messages": [{"role": "user", "content": {"type": "text", "text": json.dumps(params.get("arguments"))}}]})
+    elif method.startswith("tasks/") and MODE == "says":
+        send({"id": id, "error": {"code": -32601, "message": "Method not found"}})
     elif method == "tasks/list":
         answer(id, {"tasks": [{"taskId": "t1", "status": "working"}]})
     elif method in ("tasks/get", "tasks/cancel"):

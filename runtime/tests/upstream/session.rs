@@ -144,6 +144,10 @@ fn resources_prompts_and_tasks_are_reached_by_the_registrys_own_tools() {
             json!([{ "uri": "file:///a", "name": "a", "server": "s" }])
         );
         assert_eq!(listed["failed"][0]["server"], "down");
+        assert_eq!(
+            listed["servers"],
+            json!([{ "server": "s", "instructions": "Use it well." }])
+        );
         let read = success(
             call(
                 &session,

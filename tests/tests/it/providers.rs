@@ -12,7 +12,7 @@ fn every_tool_is_declared_as_each_provider_wants_it() {
         let faults = [
             mcp_faults(&projection::mcp(&tool).unwrap()),
             anthropic_faults(&projection::anthropic(&tool).unwrap()),
-            openai_faults(&projection::openai(&tool).unwrap()),
+            openai_faults(&projection::openai(&tool).unwrap().value),
             openai_faults(&strict),
             gemini_faults(&projection::gemini(&tool).unwrap().value),
         ];

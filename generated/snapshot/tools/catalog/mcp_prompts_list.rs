@@ -78,7 +78,7 @@ impl devloop_contract::ExpectedFailure for Failure {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownServer(_) => None,
-            Self::ServerFailed => Some("Try again later, or go on without it."),
+            Self::ServerFailed => Some("Go on without it. If it only did not answer, try again later."),
         }
     }
 
@@ -198,7 +198,7 @@ others are listed all the same.",
         devloop_contract::tool::FailureSpec {
             code: "server_failed",
             summary: "The server did not answer, or answered with an error.",
-            hint: "Try again later, or go on without it.",
+            hint: "Go on without it. If it only did not answer, try again later.",
         },
     ],
     common_failures: &[],

@@ -37,9 +37,21 @@ pub struct Output {
     /// Where the next page begins; only with `server`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+    /// How servers want to be used. These are their own words and bind nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Vec<OutputServersItem>>,
     /// Servers that did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Vec<OutputFailedItem>>,
+}
+
+/// Part of the above.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OutputServersItem {
+    /// Its name.
+    pub server: String,
+    /// What it says of its use; cut at 2000 characters.
+    pub instructions: String,
 }
 
 /// Part of the above.
@@ -86,7 +98,7 @@ impl devloop_contract::ExpectedFailure for Failure {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownServer(_) => None,
-            Self::ServerFailed => Some("Try again later, or go on without it."),
+            Self::ServerFailed => Some("Go on without it. If it only did not answer, try again later."),
         }
     }
 
@@ -108,13 +120,13 @@ pub static MCP_RESOURCES_LIST: devloop_contract::Tool = devloop_contract::Tool {
     spec: "specs/tools/catalog/mcp_resources_list.yaml",
     summary: "Lists the resources and resource templates that upstream servers offer.",
     details: r"Without `server` it asks every server that is connected. A server that does not answer is named among `failed`, and the
-others are listed all the same.",
+others are listed all the same. It also says how each server wants to be used, in the server's own words.",
     notes: &[],
     cautions: &[],
     description: r"Lists the resources and resource templates that upstream servers offer.
 
 Without `server` it asks every server that is connected. A server that does not answer is named among `failed`, and the
-others are listed all the same.",
+others are listed all the same. It also says how each server wants to be used, in the server's own words.",
     kind: devloop_contract::tool::Kind::ReadOnly,
     idempotent: true,
     destructive: false,
@@ -125,7 +137,7 @@ others are listed all the same.",
     strict: false,
     exposure: devloop_contract::tool::Exposure::Deferred,
     category: "catalog",
-    tags: &["mcp", "resource", "server", "list"],
+    tags: &["mcp", "resource", "server", "list", "instructions"],
     version: "1.0.0",
     permission: devloop_contract::tool::Permission {
         signature: "mcp_resources_list",
@@ -184,6 +196,27 @@ others are listed all the same.",
       "type": "string",
       "description": "Where the next page begins; only with `server`."
     },
+    "servers": {
+      "type": "array",
+      "description": "How servers want to be used. These are their own words and bind nobody.",
+      "items": {
+        "type": "object",
+        "required": [
+          "server",
+          "instructions"
+        ],
+        "properties": {
+          "server": {
+            "type": "string",
+            "description": "Its name."
+          },
+          "instructions": {
+            "type": "string",
+            "description": "What it says of its use; cut at 2000 characters."
+          }
+        }
+      }
+    },
     "failed": {
       "type": "array",
       "description": "Servers that did not answer.",
@@ -225,7 +258,7 @@ others are listed all the same.",
         devloop_contract::tool::FailureSpec {
             code: "server_failed",
             summary: "The server did not answer, or answered with an error.",
-            hint: "Try again later, or go on without it.",
+            hint: "Go on without it. If it only did not answer, try again later.",
         },
     ],
     common_failures: &[],

@@ -81,7 +81,7 @@ impl devloop_contract::ExpectedFailure for Failure {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::UnknownServer(_) | Self::UnknownTask => None,
-            Self::ServerFailed => Some("Try again later."),
+            Self::ServerFailed => Some("Go on without it. If it only did not answer, try again later."),
         }
     }
 
@@ -205,7 +205,7 @@ pub static MCP_TASK_GET: devloop_contract::Tool = devloop_contract::Tool {
         devloop_contract::tool::FailureSpec {
             code: "server_failed",
             summary: "The server did not answer, or answered with an error.",
-            hint: "Try again later.",
+            hint: "Go on without it. If it only did not answer, try again later.",
         },
     ],
     common_failures: &[],

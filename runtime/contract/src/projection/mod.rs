@@ -8,6 +8,7 @@
 //! Only places that hold schemas are rewritten. `default`, `enum`, `const` and `examples` hold data, and the keys of
 //! `properties` are names: all of these pass through as they are.
 
+mod description;
 mod gemini;
 mod openai;
 
@@ -15,6 +16,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+pub use description::{OPENAI_DESCRIPTION, description};
 pub use gemini::gemini;
 pub use openai::openai_strict;
 
@@ -24,7 +26,7 @@ pub const DEPTH: usize = 64;
 /// Something that a schema says and a provider is not told.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss {
-    /// JSON Pointer into the schema.
+    /// JSON Pointer into the schema; `description` for the text beside it.
     pub pointer: String,
     /// What is lost, and what happens instead.
     pub what: String,

@@ -74,6 +74,14 @@ pub struct Found<R = ()> {
     pub omitted: Vec<Text>,
 }
 
+/// The names of a query by name, which says so in whatever case.
+pub fn selected(query: &str) -> Option<impl Iterator<Item = &str>> {
+    let query = query.trim();
+    let (begin, names) = query.split_at_checked(SELECT.len())?;
+    let names = begin.eq_ignore_ascii_case(SELECT).then_some(names)?;
+    Some(names.split(',').map(str::trim).filter(|name| !name.is_empty()))
+}
+
 impl<R> Catalogue<R> {
     /// Finds tools and loads them: `select:A,B` by name or alias, anything else by words among the deferred ones. What the
     /// phase hides is neither found nor loaded.
@@ -87,9 +95,9 @@ impl<R> Catalogue<R> {
             hidden: Vec::new(),
             omitted: Vec::new(),
         };
-        if let Some(names) = query.trim().strip_prefix(SELECT) {
+        if let Some(names) = selected(query) {
             let mut seen = HashSet::new();
-            for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            for name in names {
                 let entry = snapshot.get(name);
                 let key = entry.map_or(name, |entry| entry.name());
                 if !seen.insert(key) {

@@ -37,7 +37,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub use deferral::{Found, InvalidMaximum, Maximum, Unknown};
+pub use deferral::{Found, InvalidMaximum, Maximum, Unknown, selected};
 pub use offered::{BYTES, DESCRIPTION_BYTES, NAME_CHARS, Offered, Quarantined, Reason, Refused, SCHEMA_BYTES, TOOLS};
 pub use queues::{
     ConnectionChange, ConnectionState, ContentChange, ContentList, Drained, Instructions, LogLine, Notice,

@@ -26,6 +26,18 @@ pub const TOOLS: usize = 1_000;
 pub const BYTES: usize = 4 << 20;
 /// The longest name.
 pub const NAME_CHARS: usize = 256;
+/// The key of `_meta` by which a tool asks to be shown without a search; it is of clients, and so are the next.
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+/// The key for words that it is to be found by.
+const SEARCH_HINT: &str = "anthropic/searchHint";
+/// The key for the characters of a result that are to be shown.
+const LARGEST_RESULT: &str = "anthropic/maxResultSizeChars";
+/// The most that clients take there.
+const RESULT_CHARS: u64 = 500_000;
+/// The longest hint.
+const HINT_BYTES: usize = 1_024;
+/// As many words of it are taken.
+const HINT_WORDS: usize = 32;
 /// The longest title.
 const TITLE_CHARS: usize = 256;
 /// The longest description.
@@ -57,6 +69,9 @@ pub struct Offered {
     /// What the server claims about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Map<String, Value>>,
+    /// What it says to clients of some kind.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
 }
 
 /// A tool that was set aside.
@@ -220,10 +235,13 @@ fn definition(server: &str, offered: Offered) -> Definition {
     tool.timeout = TIMEOUT;
     let claims = offered.annotations.unwrap_or_default();
     let claim = |key: &str| claims.get(key).and_then(Value::as_bool);
-    let read_only = claim("readOnlyHint").unwrap_or(false);
+    // One that says both, that it only reads and that it destroys, is believed what is worse.
+    let says_it_destroys = claim("destructiveHint");
+    let read_only = claim("readOnlyHint") == Some(true) && says_it_destroys != Some(true);
+    let destructive = !read_only && says_it_destroys.unwrap_or(true);
     tool.hints = Hints {
         read_only,
-        destructive: !read_only && claim("destructiveHint").unwrap_or(true),
+        destructive,
         idempotent: claim("idempotentHint").unwrap_or(false),
         open_world: claim("openWorldHint").unwrap_or(true),
     };
@@ -235,7 +253,15 @@ fn definition(server: &str, offered: Offered) -> Definition {
     } else {
         Parallelism::Exclusive
     };
-    tool.exposure = Exposure::Deferred;
+    let meta = offered.meta.unwrap_or_default();
+    let always = meta.get(ALWAYS_LOAD).and_then(Value::as_bool) == Some(true);
+    tool.exposure = if always { Exposure::Always } else { Exposure::Deferred };
+    tool.tags = hint(meta.get(SEARCH_HINT).and_then(Value::as_str).unwrap_or_default());
+    tool.largest_result = meta
+        .get(LARGEST_RESULT)
+        .and_then(Value::as_u64)
+        .filter(|most| *most > 0);
+    tool.largest_result = tool.largest_result.map(|most| most.min(RESULT_CHARS));
     let titles = [
         offered.title.as_deref(),
         claims.get("title").and_then(Value::as_str),
@@ -262,6 +288,15 @@ fn definition(server: &str, offered: Offered) -> Definition {
     tool
 }
 
+/// The words of a hint, which are found like tags; of one that is no such thing nothing.
+fn hint(hint: &str) -> Vec<Text> {
+    if hint.contains(is_harmful) || hint.len() > HINT_BYTES {
+        return Vec::new();
+    }
+    let words = hint.split_whitespace().take(HINT_WORDS);
+    words.map(|word| word.to_owned().into()).collect()
+}
+
 /// Whether two definitions of one served tool say the same.
 pub(super) fn same(one: &Definition, other: &Definition) -> bool {
     let output = |tool: &Definition| {
@@ -274,6 +309,9 @@ pub(super) fn same(one: &Definition, other: &Definition) -> bool {
         && one.description == other.description
         && one.annotations == other.annotations
         && one.notes == other.notes
+        && one.exposure == other.exposure
+        && one.tags == other.tags
+        && one.largest_result == other.largest_result
         && one.input_schema.value() == other.input_schema.value()
         && output(one) == output(other)
 }

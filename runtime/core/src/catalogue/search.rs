@@ -25,6 +25,11 @@ const PARAMETER_TEXT: u8 = 1;
 
 /// Schemas are searched this deep.
 const DEPTH: usize = 8;
+/// Words that stand in any English text: alone they ask for nothing.
+const STOP_WORDS: [&str; 27] = [
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "i", "in", "is", "it", "its", "me", "my", "of",
+    "on", "or", "that", "the", "this", "to", "which", "with", "you",
+];
 /// Words of a query beyond these are ignored.
 const QUERY: usize = 32;
 
@@ -175,7 +180,7 @@ fn needles(query: &str) -> Vec<Vec<String>> {
     let mut needles: Vec<Vec<String>> = Vec::new();
     let mut last_of_pair = None;
     each_word(query, &mut |word| {
-        if needles.len() >= QUERY {
+        if needles.len() >= QUERY || STOP_WORDS.contains(&word) {
             return;
         }
         // The last character of a dense run stands alone only to be found; as a query it would find too much.
@@ -259,5 +264,7 @@ mod tests {
         assert_eq!(needles("办"), [["\n办"]]);
         assert_eq!(needles("issues issues"), [["\nissues", "\nissue"]]);
         assert!(needles("…").is_empty());
+        assert!(needles("the a of").is_empty());
+        assert_eq!(needles("to read it").len(), 1);
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn offered(name: &str) -> Offered {
         input_schema: json!({"type": "object", "properties": {}}),
         output_schema: None,
         annotations: None,
+        meta: None,
     }
 }
 

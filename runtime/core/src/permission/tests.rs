@@ -38,6 +38,7 @@ fn foreign(server: &str, name: &str, kind: Kind) -> Arc<Definition> {
         input_schema: json!({"type": "object"}),
         output_schema: None,
         annotations: json!({"readOnlyHint": kind == Kind::ReadOnly}).as_object().cloned(),
+        meta: None,
     };
     catalogue.replace_dynamic(server, vec![offered], |_| ()).unwrap();
     let tool = catalogue.all().into_iter().next().unwrap();

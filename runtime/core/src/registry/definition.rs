@@ -203,6 +203,8 @@ pub struct Definition {
     pub path_fields: Vec<Text>,
     /// The longest that a call may take.
     pub timeout: Duration,
+    /// How many characters of a result a client should show its model, when the tool says so.
+    pub largest_result: Option<u64>,
     /// JSON Schema of the input.
     pub input_schema: Schema,
     /// JSON Schema of a success, when the tool has one.
@@ -270,6 +272,7 @@ impl Definition {
             affected_paths: Vec::new(),
             path_fields: Vec::new(),
             timeout: Duration::from_secs(30),
+            largest_result: None,
             input_schema: Schema::of_text(
                 r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#,
             ),
@@ -377,6 +380,7 @@ impl From<&'static Tool> for Definition {
             affected_paths: texts(tool.affected_paths),
             path_fields: texts(tool.path_fields),
             timeout: tool.timeout,
+            largest_result: None,
             input_schema: Schema::of_text(tool.input_schema),
             output_schema: Some(Schema::of_text(tool.output_schema)),
             dialect: Dialect::Portable,

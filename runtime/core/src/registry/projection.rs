@@ -8,7 +8,7 @@
 //! |---|---|
 //! | MCP | the protocol's `Tool`, all four annotations said; clients.md's bounds were kept when the tool came in |
 //! | Anthropic | `{name, description, input_schema}` |
-//! | OpenAI | `{type: function, function: {name, description, parameters, strict}}` |
+//! | OpenAI | `{type: function, function: {name, description, parameters, strict}}`, a description of at most 1,024 characters |
 //! | Gemini | `{name, description, parameters}`, without `parameters` when there are none |
 
 use devloop_contract::InternalError;
@@ -23,7 +23,7 @@ use super::definition::{Definition, Owner, Schema, Trust};
 pub struct Declaration {
     /// The declaration.
     pub value: Value,
-    /// What is lost, by its place in the input schema. Admission checks it all the same.
+    /// What is lost, by its place in the input schema, or of the description. Admission checks it all the same.
     pub losses: Vec<Loss>,
 }
 
@@ -40,6 +40,9 @@ pub fn mcp(tool: &Definition) -> Result<Value, InternalError> {
     }
     if !tool.tags.is_empty() {
         meta.insert("anthropic/searchHint".into(), tool.tags.join(" ").into());
+    }
+    if let Some(most) = tool.largest_result {
+        meta.insert("anthropic/maxResultSizeChars".into(), most.into());
     }
     let mut out = Map::new();
     out.insert("name".into(), json!(tool.name));
@@ -77,8 +80,8 @@ pub fn anthropic(tool: &Definition) -> Result<Value, InternalError> {
 ///
 /// # Errors
 /// A schema that is no JSON object.
-pub fn openai(tool: &Definition) -> Result<Value, InternalError> {
-    Ok(function(tool, &input(tool)?, Mode::Plain))
+pub fn openai(tool: &Definition) -> Result<Declaration, InternalError> {
+    Ok(function(tool, &input(tool)?, Mode::Plain, Vec::new()))
 }
 
 /// As a strict function of the OpenAI API; one that is not strict when strict mode can't say the schema at all, which is
@@ -89,16 +92,10 @@ pub fn openai(tool: &Definition) -> Result<Value, InternalError> {
 pub fn openai_strict(tool: &Definition) -> Result<Declaration, InternalError> {
     let schema = input(tool)?;
     Ok(match projection::openai_strict(&schema) {
-        Ok(projected) => Declaration {
-            value: function(tool, &projected.schema, Mode::Strict),
-            losses: projected.losses,
-        },
+        Ok(projected) => function(tool, &projected.schema, Mode::Strict, projected.losses),
         Err(mut loss) => {
             loss.what.push_str("; the function is declared without strict mode");
-            Declaration {
-                value: function(tool, &schema, Mode::Plain),
-                losses: vec![loss],
-            }
+            function(tool, &schema, Mode::Plain, vec![loss])
         }
     })
 }
@@ -208,6 +205,9 @@ pub fn metadata(tool: &Definition) -> Result<Value, InternalError> {
         out.insert("group".into(), built_in.group.into());
         out.insert("handler".into(), built_in.handler.into());
     }
+    if let Some(most) = tool.largest_result {
+        out["largest_result"] = most.into();
+    }
     if let Some(annotations) = &tool.annotations {
         out["annotations"] = annotations.clone().into();
     }
@@ -221,13 +221,16 @@ enum Mode {
     Strict,
 }
 
-fn function(tool: &Definition, parameters: &Value, mode: Mode) -> Value {
-    json!({
+fn function(tool: &Definition, parameters: &Value, mode: Mode, mut losses: Vec<Loss>) -> Declaration {
+    let (description, loss) = projection::description(&tool.description, projection::OPENAI_DESCRIPTION);
+    losses.extend(loss);
+    let value = json!({
         "type": "function",
         "function": {
-            "name": tool.name, "description": tool.description, "parameters": parameters, "strict": mode == Mode::Strict,
+            "name": tool.name, "description": description, "parameters": parameters, "strict": mode == Mode::Strict,
         },
-    })
+    });
+    Declaration { value, losses }
 }
 
 fn input(tool: &Definition) -> Result<Value, InternalError> {

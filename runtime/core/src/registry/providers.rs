@@ -33,6 +33,11 @@ pub fn openai_faults(tool: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     only(tool, &["type", "function"], &mut faults);
     let function = &tool["function"];
+    // Of a longer one it answers 400, `string_above_max_length`.
+    let description = function["description"].as_str().map(|text| text.chars().count());
+    if description.is_none_or(|length| length > 1_024) {
+        faults.push(format!("description {description:?}"));
+    }
     only(function, &["name", "description", "parameters", "strict"], &mut faults);
     name_faults(&function["name"], &mut faults);
     if tool["type"] != "function" || !function["strict"].is_boolean() {

@@ -2,7 +2,7 @@
 
 use devloop_contract::{Handle, Outcome, ToolError};
 use devloop_generated::tools::catalog::mcp_resources_list::{
-    Failure, Input, McpResourcesList, Output, OutputFailedItem,
+    Failure, Input, McpResourcesList, Output, OutputFailedItem, OutputServersItem,
 };
 
 use crate::context::Context;
@@ -36,6 +36,11 @@ impl Handle<McpResourcesList> for Context {
             resources: Vec::new(),
             templates: Vec::new(),
             next_cursor: None,
+            servers: if input.cursor.is_none() {
+                some(said(&servers, input.server.as_deref()))
+            } else {
+                None
+            },
             failed: answers.failed(|server, reason| OutputFailedItem { server, reason }),
         };
         for (resources, templates, next) in answers.found {
@@ -46,4 +51,18 @@ impl Handle<McpResourcesList> for Context {
         }
         Ok(output)
     }
+}
+
+/// What servers say of their use, as far as they are connected and say anything.
+fn said(servers: &Servers<'_>, only: Option<&str>) -> Vec<OutputServersItem> {
+    let all = servers.instructions().into_iter();
+    let wanted = all.filter(|(server, _)| only.is_none_or(|only| only == server));
+    wanted
+        .map(|(server, instructions)| OutputServersItem { server, instructions })
+        .collect()
+}
+
+/// What is not there is left out.
+fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
 }

@@ -3,7 +3,7 @@
 //! Answers for the form of the answer. Leaves out finding and loading (the core's `catalogue`).
 
 use devloop_contract::{Handle, InternalError, Outcome, ToolError};
-use devloop_core::catalogue::{Maximum, Unknown};
+use devloop_core::catalogue::{Maximum, Unknown, selected};
 use devloop_core::registry::{Text, projection};
 use devloop_generated::tools::catalog::tool_search::{
     Failure, Input, Output, OutputToolsItem, OutputUnknownItem, ToolSearch,
@@ -16,6 +16,10 @@ impl Handle<ToolSearch> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
         let maximum = Maximum::try_from(input.max_results)
             .map_err(|error| ToolError::validation("max_results", error.to_string()))?;
+        if selected(&input.query).is_some_and(|mut names| names.next().is_none()) {
+            let problem = "no name follows `select:`; expected names with commas between them, as in `select:docs__read,docs__list`";
+            return Err(ToolError::validation("query", problem).into());
+        }
         let (catalogue, phase) = (self.session().catalogue(), self.session().phase());
         let found = catalogue.tool_search(&input.query, maximum, phase);
         let mut tools = Vec::with_capacity(found.tools.len());

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
 use crate::call::{CallOutcome, Passed, with_causes};
@@ -60,20 +60,40 @@ pub(super) fn answer(outcome: CallOutcome) -> Result<CallToolResult, ErrorData> 
     })
 }
 
-/// The answer of another server, in the types of the protocol library. What it does not know becomes text.
+/// The answer of another server, in the types of the protocol library. What it does not know becomes text, and so does
+/// data that stands nowhere else for clients that show a model only the text.
 fn passed(answer: Passed) -> CallToolResult {
+    let text = data_as_text(&answer);
     let block = |value: Value| {
         let text = value.to_string();
         serde_json::from_value(value).unwrap_or_else(|_| ContentBlock::text(text))
     };
-    let content = answer.content.into_iter().map(block).collect();
+    let content = answer.content.into_iter().map(block);
+    let content = content.chain(text.map(ContentBlock::text)).collect();
     let mut result = if answer.is_error {
         CallToolResult::error(content)
     } else {
         CallToolResult::success(content)
     };
     result.structured_content = answer.structured_content;
+    result.meta = answer.meta.map(MetaObject);
     result
+}
+
+/// The data of an answer as JSON where its texts do not have it: an answer has none, or it is an error, of which some
+/// clients show nothing else.
+fn data_as_text(answer: &Passed) -> Option<String> {
+    let data = answer.structured_content.as_ref()?;
+    let texts = || answer.content.iter().filter_map(|block| block.get("text")?.as_str());
+    let is_missing = if answer.is_error {
+        // Only what looks like the data is read.
+        !texts().any(|text| {
+            text.trim_start().starts_with('{') && serde_json::from_str(text).is_ok_and(|said: Value| said == *data)
+        })
+    } else {
+        texts().all(|text| text.trim().is_empty())
+    };
+    is_missing.then(|| data.to_string())
 }
 
 fn failed(text: String) -> CallToolResult {
@@ -87,4 +107,48 @@ pub(super) fn shortened(text: &str, limit: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(limit - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(content: Value, data: Value, is_error: bool) -> Vec<String> {
+        let Value::Array(content) = content else {
+            panic!("a list")
+        };
+        let answer = Passed {
+            content,
+            structured_content: Some(data),
+            is_error,
+            ..Passed::default()
+        };
+        let result = serde_json::to_value(passed(answer)).unwrap();
+        assert_eq!(result["structuredContent"], json!({ "a": 1 }));
+        let blocks = result["content"].as_array().unwrap().iter();
+        blocks
+            .map(|block| block["text"].as_str().unwrap_or("?").to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn data_without_a_text_is_told_as_text_too_and_on_an_error_always() {
+        let (data, text) = (json!({ "a": 1 }), |text: &str| json!({ "type": "text", "text": text }));
+        let image = json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" });
+        for (content, is_error, expected) in [
+            (json!([]), false, &[r#"{"a":1}"#][..]),
+            (json!([text(" ")]), false, &[" ", r#"{"a":1}"#]),
+            (json!([image]), false, &["?", r#"{"a":1}"#]),
+            (json!([text("one")]), false, &["one"]),
+            (json!([text("it failed")]), true, &["it failed", r#"{"a":1}"#]),
+            (json!([text("{ \"a\": 1 }")]), true, &["{ \"a\": 1 }"]),
+            (json!([]), true, &[r#"{"a":1}"#]),
+        ] {
+            assert_eq!(
+                texts(content.clone(), data.clone(), is_error),
+                expected,
+                "{content} {is_error}"
+            );
+        }
+    }
 }

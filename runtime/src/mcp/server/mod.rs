@@ -11,11 +11,13 @@ mod library;
 mod list;
 mod progress;
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use devloop_contract::InternalError;
 use rmcp::model::{
@@ -35,7 +37,8 @@ use self::answer::answer;
 use self::approval::{Client, Questions};
 pub(super) use self::gated::Gated;
 use self::list::{List, Lists};
-use self::progress::{Reporter, report};
+use self::progress::Reporter;
+use super::ServeOptions;
 use crate::call::{CallOutcome, CallRequest, Listing, ToolService};
 
 /// A client's name for a call above this length is not taken over.
@@ -54,34 +57,33 @@ pub(super) struct Server<S> {
     lists: Lists,
     questions: Arc<Questions>,
     page_size: usize,
+    silence: Duration,
     process: Uuid,
     stop: CancellationToken,
 }
 
 impl<S: ToolService> Server<S> {
-    /// A server for the service's tools. With `page_size` 0 their list is one page.
+    /// A server for the service's tools. With a page size of 0 their list is one page.
     ///
     /// # Errors
     /// When a tool's schema is not a JSON object.
-    pub(super) fn new(
-        service: S,
-        name: &str,
-        page_size: usize,
-        stop: CancellationToken,
-    ) -> Result<Self, InternalError> {
+    pub(super) fn new(service: S, options: &ServeOptions, stop: CancellationToken) -> Result<Self, InternalError> {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
+            .enable_resources_list_changed()
             .enable_prompts()
             .build();
-        let info = ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new(name, env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"));
+        let info = ServerConfig::new(capabilities).with_server_info(
+            Implementation::new(&options.server_name, env!("CARGO_PKG_VERSION")).with_title("devloop tool registry"),
+        );
         let server = Self {
             info,
             lists: Lists::default(),
             questions: Arc::default(),
-            page_size,
+            page_size: options.page_size,
+            silence: options.silence,
             process: Uuid::now_v7(),
             stop,
             service: Arc::new(service),
@@ -112,14 +114,15 @@ impl<S: ToolService> Server<S> {
     /// Runs the call to its end, whatever happens: passes progress on, and a stop of the server.
     async fn carry_out(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> CallOutcome {
         let tool_use_id = self.tool_use_id(&context);
-        let (sender, reporter) = match context.meta.get_progress_token() {
+        let cancel = context.ct.clone();
+        let (sender, mut reporter) = match context.meta.get_progress_token() {
             Some(token) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                (Some(sender), Some(Reporter::new(token, receiver, context.peer.clone())))
+                let reporter = Reporter::new(token, receiver, context.peer.clone(), cancel.clone(), self.silence);
+                (Some(sender), Some(reporter))
             }
             None => (None, None),
         };
-        let cancel = context.ct.clone();
         let client = Client::new(
             &context,
             &self.questions,
@@ -135,7 +138,6 @@ impl<S: ToolService> Server<S> {
             approver: Some(Arc::new(client)),
         }));
         let mut call = pin!(call);
-        let mut reporter = reporter;
         let mut stopped = false;
         loop {
             tokio::select! {
@@ -150,11 +152,7 @@ impl<S: ToolService> Server<S> {
                     stopped = true;
                     cancel.cancel();
                 }
-                more = report(&mut reporter), if reporter.is_some() => {
-                    if more.is_none() {
-                        reporter = None;
-                    }
-                }
+                () = go_on(&mut reporter) => {}
             }
         }
     }
@@ -239,10 +237,15 @@ impl<S: ToolService> ServerHandler for Server<S> {
         let Some(mut changes) = self.service.changes() else {
             return;
         };
-        let (peer, stop) = (context.peer, self.stop.clone());
+        let (peer, stop, service) = (context.peer, self.stop.clone(), Arc::clone(&self.service));
+        let mut references = References::of(&*service);
         tokio::spawn(async move {
             while changes.settled(&stop).await {
-                if let Err(error) = peer.notify_tool_list_changed().await {
+                let mut told = peer.notify_tool_list_changed().await;
+                if told.is_ok() && references.have_changed(&*service) {
+                    told = peer.notify_resource_list_changed().await;
+                }
+                if let Err(error) = told {
                     tracing::debug!(%error, "nobody heard that the tools have changed");
                     return;
                 }
@@ -253,13 +256,16 @@ impl<S: ToolService> ServerHandler for Server<S> {
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::default();
         accepted.tools_list_changed = requested.tools_list_changed;
+        accepted.resources_list_changed = requested.resources_list_changed;
         Some(accepted)
     }
 
     /// In the era without an opening, they are told to who listens.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let wanted = context.accepted().tools_list_changed == Some(true);
-        let Some(mut changes) = self.service.changes().filter(|_| wanted) else {
+        let tools = context.accepted().tools_list_changed == Some(true);
+        let resources = context.accepted().resources_list_changed == Some(true);
+        let mut references = References::of(&*self.service);
+        let Some(mut changes) = self.service.changes().filter(|_| tools || resources) else {
             tokio::select! {
                 () = context.cancelled() => {}
                 () = self.stop.cancelled() => {}
@@ -270,7 +276,13 @@ impl<S: ToolService> ServerHandler for Server<S> {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 more = changes.settled(&self.stop) => {
-                    if !more || context.sink().notify_tool_list_changed().await.is_err() {
+                    if !more || (tools && context.sink().notify_tool_list_changed().await.is_err()) {
+                        return Ok(());
+                    }
+                    if resources
+                        && references.have_changed(&*self.service)
+                        && context.sink().notify_resource_list_changed().await.is_err()
+                    {
                         return Ok(());
                     }
                 }
@@ -279,11 +291,38 @@ impl<S: ToolService> ServerHandler for Server<S> {
     }
 }
 
+/// Which tools had a reference when it was last told: each is a resource.
+struct References(u64);
+
+impl References {
+    fn of(service: &impl ToolService) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for tool in service.tools(Listing::Every) {
+            (&tool.name, &tool.summary).hash(&mut hasher);
+        }
+        Self(hasher.finish())
+    }
+
+    /// Whether there are others now, which are the last from then on.
+    fn have_changed(&mut self, service: &impl ToolService) -> bool {
+        let now = Self::of(service);
+        std::mem::replace(&mut self.0, now.0) != now.0
+    }
+}
+
 /// Claude Code defers tools by itself and searches in all that it was told.
 fn listing_for(context: &RequestContext<RoleServer>) -> Listing {
     match context.client_info() {
         Some(client) if client.name == SEARCHES_ITSELF => Listing::Every,
         _ => Listing::Shown,
+    }
+}
+
+/// Reports what comes next, where somebody wants to know.
+async fn go_on(reporter: &mut Option<Reporter>) {
+    match reporter {
+        Some(reporter) => reporter.go_on().await,
+        None => pending().await,
     }
 }
 

@@ -426,3 +426,17 @@ fn deferral_is_right_after_every_short_sequence() {
         }
     }
 }
+
+#[test]
+fn a_query_by_name_may_be_written_in_any_case_and_one_of_stop_words_finds_nothing() {
+    let catalogue = five();
+    let found = catalogue.tool_search("SELECT:write_file", max(5), Phase::Act);
+    assert_eq!(texts(&found.loaded), ["write_file"]);
+    for nothing in ["the a of", "to it", "select:", " Select: , "] {
+        let found = catalogue.tool_search(nothing, max(5), Phase::Act);
+        assert!(
+            found.tools.is_empty() && found.unknown.is_empty(),
+            "{nothing}: {found:?}"
+        );
+    }
+}

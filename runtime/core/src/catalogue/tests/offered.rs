@@ -3,9 +3,9 @@
 use devloop_contract::tool::{Exposure, Kind, Parallelism};
 use serde_json::{Value, json};
 
-use crate::catalogue::testing::{catalogue, host, names, offered, texts, with_schema};
-use crate::catalogue::{BYTES, Catalogue, DESCRIPTION_BYTES, NAME_CHARS, Offered, Reason, SCHEMA_BYTES, TOOLS};
-use crate::registry::{BuildError, Owner, Trust};
+use crate::catalogue::testing::{catalogue, host, names, offered, texts, tool_search, with_schema};
+use crate::catalogue::{BYTES, Catalogue, DESCRIPTION_BYTES, NAME_CHARS, Offered, Phase, Reason, SCHEMA_BYTES, TOOLS};
+use crate::registry::{BuildError, Owner, Trust, projection};
 
 fn many(count: usize) -> Vec<Offered> {
     (0..count).map(|n| offered(&format!("t{n}"))).collect()
@@ -276,12 +276,59 @@ fn annotations_are_kept_and_trusted_by_nobody() {
 }
 
 #[test]
+fn a_tool_that_says_that_it_reads_and_destroys_is_believed_the_worse() {
+    let catalogue = catalogue();
+    let both = Offered {
+        annotations: json!({"readOnlyHint": true, "destructiveHint": true})
+            .as_object()
+            .cloned(),
+        ..offered("both")
+    };
+    catalogue.replace_dynamic("git", vec![both], |_| ()).unwrap();
+    let both = catalogue.get("git__both").unwrap();
+    let both = both.definition();
+    assert_eq!((both.kind, both.concurrency_safe), (Kind::Execute, false));
+    assert!(both.hints.destructive && !both.hints.read_only);
+    assert_eq!(catalogue.declarations(Phase::Plan).len(), 0);
+}
+
+#[test]
+fn what_a_tool_says_to_clients_is_kept_as_far_as_clients_use_it() {
+    let catalogue = catalogue();
+    catalogue.register(tool_search(), ()).unwrap();
+    let saying = |name: &str, meta: serde_json::Value| Offered {
+        meta: meta.as_object().cloned(),
+        ..offered(name)
+    };
+    let list = |hint: &str| {
+        let meta = json!({"anthropic/alwaysLoad": true, "anthropic/searchHint": hint,
+            "anthropic/maxResultSizeChars": 200_000, "example.com/else": 1});
+        let wrong = json!({"anthropic/alwaysLoad": "yes", "anthropic/searchHint": "a\u{202e}b",
+            "anthropic/maxResultSizeChars": -1});
+        vec![saying("a", meta), saying("b", wrong), offered("c")]
+    };
+    catalogue.replace_dynamic("s", list("ledger booking"), |_| ()).unwrap();
+    assert_eq!(names(&catalogue.declarations(Phase::Act)), ["s__a", "tool_search"]);
+    let listed = |name: &str| projection::mcp(catalogue.get(name).unwrap().definition()).unwrap();
+    assert_eq!(
+        listed("s__a")["_meta"],
+        json!({"anthropic/alwaysLoad": true, "anthropic/searchHint": "ledger booking",
+            "anthropic/maxResultSizeChars": 200_000})
+    );
+    assert_eq!(listed("s__b").get("_meta"), None);
+    assert_eq!(catalogue.snapshot().search("booking")[0].name(), "s__a");
+    // Another hint is another tool.
+    let replaced = catalogue.replace_dynamic("s", list("invoice"), |_| ()).unwrap();
+    assert_eq!(texts(&replaced.updated), ["s__a"]);
+}
+
+#[test]
 fn a_tool_is_read_as_the_protocol_writes_it() {
     let listed = json!({"name": "a", "title": "A", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
         "outputSchema": {"type": "object"}, "_meta": {"more": 1}});
     let read: Offered = serde_json::from_value(listed).unwrap();
     assert_eq!((read.title.as_deref(), read.description), (Some("A"), None));
-    assert!(read.output_schema.is_some() && read.annotations.is_some());
+    assert!(read.output_schema.is_some() && read.annotations.is_some() && read.meta.is_some());
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn tool(schema: &Value) -> Definition {
 fn assert_all_forms(tool: &Definition) {
     let none: Vec<String> = Vec::new();
     assert_eq!(anthropic_faults(&anthropic(tool).unwrap()), none);
-    assert_eq!(openai_faults(&openai(tool).unwrap()), none);
+    assert_eq!(openai_faults(&openai(tool).unwrap().value), none);
     let strict = openai_strict(tool).unwrap().value;
     assert_eq!(openai_faults(&strict), none, "{strict}");
     assert_eq!(gemini_faults(&gemini(tool).unwrap().value), none);
@@ -71,6 +71,24 @@ fn a_function_that_cannot_be_strict_is_declared_without_and_says_so() {
         (strict.value["function"]["strict"].as_bool(), strict.losses.len()),
         (Some(true), 0)
     );
+}
+
+#[test]
+fn a_long_description_is_cut_for_openai_in_both_modes_and_said_so() {
+    let mut tool = tool(&json!({"type": "object", "properties": {}}));
+    tool.description = "It says something. ".repeat(100).into();
+    assert_all_forms(&tool);
+    for declared in [openai(&tool).unwrap(), openai_strict(&tool).unwrap()] {
+        let text = declared.value["function"]["description"].as_str().unwrap();
+        assert!(text.chars().count() > 1_000 && text.ends_with("something."), "{text}");
+        let losses: Vec<String> = declared.losses.iter().map(ToString::to_string).collect();
+        assert_eq!(losses.len(), 1, "{losses:?}");
+        assert!(
+            losses[0].starts_with("description: it has 1900 characters, at most 1024 are taken"),
+            "{losses:?}"
+        );
+    }
+    assert_eq!(anthropic(&tool).unwrap()["description"], tool.description.as_ref());
 }
 
 #[test]
@@ -280,7 +298,11 @@ fn annotations_never_leak_and_neither_properties_nor_data_are_touched() {
             walk(&decorated, "", &mut all, &mut written);
             prop_assert_eq!(&data, &written, "data is as it was written");
             let tool = tool(&decorated);
-            for form in [mcp(&tool), anthropic(&tool), openai(&tool)] {
+            for form in [
+                mcp(&tool),
+                anthropic(&tool),
+                openai(&tool).map(|declared| declared.value),
+            ] {
                 let text = form.unwrap().to_string();
                 prop_assert!(!text.contains("vendor") && !text.contains("x-origin") && !text.contains("x-drop"));
                 prop_assert!(text.contains("\"~looks\"") && text.contains("\"x-looks\""));
