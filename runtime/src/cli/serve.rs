@@ -71,10 +71,15 @@ fn serve(session: &Session, servers: Option<McpConfig>) -> Result<(), String> {
         .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .map_err(|error| format!("the runtime does not start: {error}"))?;
-    let server_name = session.project().config().server_name.clone();
+    let config = session.project().config();
+    let defaults = mcp::ServeOptions::default();
     let options = mcp::ServeOptions {
-        server_name,
-        ..mcp::ServeOptions::default()
+        server_name: config.server_name.clone(),
+        // The session is to refuse, which knows why and keeps a record.
+        waiting: defaults
+            .waiting
+            .max(config.execution.settings().pending.saturating_add(1)),
+        ..defaults
     };
     let reason = runtime.block_on(async {
         if let Some(servers) = servers {

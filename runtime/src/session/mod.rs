@@ -51,7 +51,7 @@ pub use builder::{SessionBuilder, SessionError, empty_catalogue};
 pub use explain::{Explanation, Named, Touches, Turn};
 pub use runner::{Answer, Overrun, Runner, RunnerCall, RunnerError, ToolRunner};
 pub use streaming::StreamingCalls;
-pub use upstream::AlreadyConnected;
+pub use upstream::ConnectError;
 pub(crate) use upstream::LARGEST_ANSWER;
 
 use admission::name_of;

@@ -39,13 +39,16 @@ impl Session {
     /// allows them. A session is connected once.
     ///
     /// # Errors
-    /// It was connected before.
+    /// It was connected before, or closed.
     ///
     /// # Panics
     /// Outside a tokio runtime with input, output and time.
-    pub fn connect(&self, config: McpConfig, options: &Options) -> Result<(), AlreadyConnected> {
+    pub fn connect(&self, config: McpConfig, options: &Options) -> Result<(), ConnectError> {
+        if self.inner.closed.load(Ordering::Acquire) {
+            return Err(ConnectError::Closed);
+        }
         if self.inner.upstreams.get().is_some() {
-            return Err(AlreadyConnected);
+            return Err(ConnectError::AlreadyConnected);
         }
         let way: Arc<OnceLock<Weak<Upstreams>>> = Arc::default();
         let runners = Arc::clone(&way);
@@ -63,7 +66,10 @@ impl Session {
         let upstreams = Arc::new(Upstreams::start(config, options, &sink));
         // Nobody else sets it.
         let _ = way.set(Arc::downgrade(&upstreams));
-        self.inner.upstreams.set(upstreams).map_err(|_| AlreadyConnected)?;
+        self.inner
+            .upstreams
+            .set(upstreams)
+            .map_err(|_| ConnectError::AlreadyConnected)?;
         self.inner.has_servers.store(true, Ordering::Release);
         self.inner.catalogue.phase_changed();
         Ok(())
@@ -198,17 +204,25 @@ impl Logged {
     }
 }
 
-/// A session has one set of servers.
+/// Why a session was not connected to upstream servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AlreadyConnected;
+pub enum ConnectError {
+    /// It is connected already.
+    AlreadyConnected,
+    /// It was closed.
+    Closed,
+}
 
-impl std::fmt::Display for AlreadyConnected {
+impl std::fmt::Display for ConnectError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the session is connected to its upstream servers already")
+        f.write_str(match self {
+            Self::AlreadyConnected => "the session is connected to its upstream servers already",
+            Self::Closed => "the session was closed",
+        })
     }
 }
 
-impl std::error::Error for AlreadyConnected {}
+impl std::error::Error for ConnectError {}
 
 /// Carries out the calls of one server's tools.
 struct ServersTool {

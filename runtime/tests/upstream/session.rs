@@ -7,7 +7,7 @@ use devloop_core::permission::{List, Mode, Rule};
 use devloop_runtime::AgentId;
 use devloop_runtime::call::{Approval, Approver, Ask, Boxed, CallOutcome, CallRequest, ToolService};
 use devloop_runtime::identity::{Given, identify};
-use devloop_runtime::session::{Session, SessionBuilder};
+use devloop_runtime::session::{ConnectError, Session, SessionBuilder};
 use devloop_runtime::testing::TestProject;
 use devloop_runtime::upstream::McpConfig;
 use serde_json::{Map, Value, json};
@@ -64,6 +64,27 @@ fn code(outcome: &CallOutcome) -> &str {
 
 fn allow_all(builder: SessionBuilder) -> SessionBuilder {
     builder.rule(List::Allow, Rule::parse("s__*").expect("a rule"), "test")
+}
+
+#[test]
+fn a_session_is_connected_once_and_not_after_it_was_closed() {
+    let project = TestProject::new();
+    run(async {
+        let connected = session(&project, &[], allow_all);
+        let none = || McpConfig::parse("test", br#"{"mcpServers": {}}"#, |_| None).expect("it fits");
+        assert_eq!(
+            connected.connect(none(), &options()),
+            Err(ConnectError::AlreadyConnected)
+        );
+        let closed = Session::new(
+            Arc::clone(project.project()),
+            AgentId::Pm.agent(),
+            connected.identity().clone(),
+        );
+        closed.close();
+        assert_eq!(closed.connect(none(), &options()), Err(ConnectError::Closed));
+        assert!(closed.upstreams().is_none());
+    });
 }
 
 #[test]
