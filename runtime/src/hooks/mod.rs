@@ -33,6 +33,7 @@ mod command;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use devloop_core::permission::{Decision, Mode};
 use devloop_core::registry::Definition;
@@ -109,4 +110,9 @@ pub trait Hook: fmt::Debug + Send + Sync {
         let _ = (call, outcome);
         Box::pin(std::future::ready(After::Pass))
     }
+}
+
+/// The name of a hook, also of one that panics when it is asked.
+pub(crate) fn name_of(hook: &dyn Hook) -> Cow<'static, str> {
+    catch_unwind(AssertUnwindSafe(|| hook.name())).unwrap_or("a hook whose name panics".into())
 }

@@ -4,7 +4,6 @@
 //! `permission`), what hooks do, and how a person is asked.
 
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 use super::work::{Stop, build};
 use super::{Runner, Session};
 use crate::call::{Approval, Approver, Ask};
-use crate::hooks::{Before, Hook, HookCall};
+use crate::hooks::{Before, HookCall, name_of};
 
 /// The name under which clients usually have this server; rules know it without being told.
 const SERVED_AS: &str = "devloop";
@@ -206,11 +205,6 @@ impl Session {
             project_dir: self.inner.project.path(),
         }
     }
-}
-
-/// The name of a hook, also of one that has none to say.
-pub(super) fn name_of(hook: &dyn Hook) -> Cow<'static, str> {
-    catch_unwind(AssertUnwindSafe(|| hook.name())).unwrap_or("a hook whose name panics".into())
 }
 
 /// Whether a person was asked.

@@ -13,11 +13,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Session;
-use super::admission::{Judged, name_of};
+use super::admission::Judged;
 use super::sandbox::{bound, sandbox_for};
 use super::work::{Stop, build};
 use crate::call::CallOutcome;
-use crate::hooks::Hook;
+use crate::hooks::{Hook, name_of};
 
 /// What would become of a call.
 #[derive(Clone, Debug, Serialize)]

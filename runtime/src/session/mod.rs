@@ -42,7 +42,7 @@ use tokio::sync::OnceCell;
 use crate::call::{Approver, CallOutcome, CallRequest, Changes, Listing, ToolService};
 use crate::context::{Context, MayBlock, Parts};
 use crate::execution::{CallId, Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor, caught, real_path};
-use crate::hooks::{After, Hook};
+use crate::hooks::{After, Hook, name_of};
 use crate::identity::Identity;
 use crate::project::Project;
 use crate::upstream::Upstreams;
@@ -54,7 +54,6 @@ pub use streaming::StreamingCalls;
 pub use upstream::ConnectError;
 pub(crate) use upstream::LARGEST_ANSWER;
 
-use admission::name_of;
 use builder::{bounded, instructions};
 use lists::Lists;
 use outcome::{closed, itself, no_turn, panicked, timed_out, unforeseen};

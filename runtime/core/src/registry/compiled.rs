@@ -16,11 +16,11 @@ use super::definition::{Definition, Dialect, Naming, Schema, Text};
 use super::example::example;
 use super::mend::mended;
 use super::normalise::{self, Changes, Integers, normalise};
-use super::place::{Pattern, Step, bracket};
+use super::place::{Pattern, Step, bracket, steps, unescaped};
 use super::rules::Constraint;
 use super::shape::{End, Extra, Kind, Shape, open_options, options};
 use super::validate::{Report, explain};
-use super::words::{Words, steps, unescaped};
+use super::words::Words;
 use super::{PathRule, cost};
 
 /// A tool with everything that is derived from its texts, each part derived once, when it is first needed.

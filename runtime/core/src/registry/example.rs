@@ -12,7 +12,7 @@ const DEPTH: usize = 16;
 
 /// A value that a schema may take. `wanted` are JSON Pointers of fields that it should have, when the schema knows them.
 pub(super) fn example(schema: &Value, wanted: &[&str]) -> Option<Value> {
-    let wanted: Vec<Vec<String>> = wanted.iter().map(|pointer| super::words::unescaped(pointer)).collect();
+    let wanted: Vec<Vec<String>> = wanted.iter().map(|pointer| super::place::unescaped(pointer)).collect();
     let wanted: Vec<&[String]> = wanted.iter().map(Vec::as_slice).collect();
     let mut maker = Maker {
         root: schema,

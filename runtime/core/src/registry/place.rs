@@ -56,6 +56,27 @@ pub(super) fn pointer(place: &[Step<'_>]) -> String {
     text
 }
 
+/// The steps of a JSON Pointer into a value.
+pub(super) fn unescaped(pointer: &str) -> Vec<String> {
+    let steps = pointer.split('/').skip(1);
+    steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
+}
+
+/// Which of the steps are indexes, the value tells.
+pub(super) fn steps<'a>(unescaped: &'a [String], value: &Value) -> Vec<Step<'a>> {
+    let mut steps = Vec::new();
+    let mut here = Some(value);
+    for step in unescaped {
+        let index = step.parse().ok().filter(|_| here.is_some_and(Value::is_array));
+        here = match index {
+            Some(index) => here.and_then(|value| value.get::<usize>(index)),
+            None => here.and_then(|value| value.get(step)),
+        };
+        steps.push(index.map_or(Step::Key(step), Step::Index));
+    }
+    steps
+}
+
 /// The first `limit` characters of a text, and a sign that there is more.
 pub(super) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {

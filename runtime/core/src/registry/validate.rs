@@ -16,9 +16,8 @@ use serde_json::{Map, Number, Value};
 
 use super::PathRule;
 use super::normalise::{Integer, integer, parse_strictly};
-use super::place::{Step, bracket, cut, pointer};
+use super::place::{Step, bracket, cut, pointer, steps, unescaped};
 use super::shape::{Extra, Fields, Items, Kind, Need, Pattern, Property, Range, Shape, Text, Uniqueness};
-use super::words::{steps, unescaped};
 use crate::text::nearest;
 
 /// Longer values are cut in error texts.

@@ -11,7 +11,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 
-use super::place::{Step, cut};
+use super::place::cut;
 use super::validate::{Report, VALUE_SHOWN, count, list, show, sizes};
 use crate::text::nearest;
 
@@ -490,27 +490,6 @@ fn joined(alternatives: impl Iterator<Item = String>) -> String {
 
 fn below(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
-/// The steps of a JSON Pointer into a value.
-pub(super) fn unescaped(pointer: &str) -> Vec<String> {
-    let steps = pointer.split('/').skip(1);
-    steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
-}
-
-/// Which of the steps are indexes, the value tells.
-pub(super) fn steps<'a>(unescaped: &'a [String], value: &Value) -> Vec<Step<'a>> {
-    let mut steps = Vec::new();
-    let mut here = Some(value);
-    for step in unescaped {
-        let index = step.parse().ok().filter(|_| here.is_some_and(Value::is_array));
-        here = match index {
-            Some(index) => here.and_then(|value| value.get::<usize>(index)),
-            None => here.and_then(|value| value.get(step)),
-        };
-        steps.push(index.map_or(Step::Key(step), Step::Index));
-    }
-    steps
 }
 
 #[cfg(test)]
