@@ -4,7 +4,7 @@
 //! nothing else), for what it writes to standard error, for the order in which it is asked to end, and for its end when
 //! this process is killed itself. Leaves out what is said over its standard input and output.
 //!
-//! When this process is killed, a [watcher](crate::watcher) ends the group. A program that leaves its group is out of reach.
+//! When this process is killed, a [`watcher`] ends the group. A program that leaves its group is out of reach.
 
 use std::ffi::OsString;
 use std::io;
