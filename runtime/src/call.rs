@@ -294,6 +294,12 @@ pub trait ToolService: Send + Sync + 'static {
     /// that are still connecting when no tool has the name.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallOutcome> + Send;
 
+    /// Answers a call that its face has no room for: nothing is done. A service that keeps records of calls keeps one.
+    fn turned_away(&self, request: CallRequest, why: FailureBody) -> impl Future<Output = CallOutcome> + Send {
+        let _ = request;
+        ready(CallOutcome::Expected(why))
+    }
+
     /// What the server tells a client about itself and the role that it serves.
     fn instructions(&self) -> String;
 }

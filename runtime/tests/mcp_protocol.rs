@@ -940,7 +940,7 @@ async fn a_connection_lets_only_so_many_calls_wait_and_holds_nothing_else_up() {
         (
             &json!("tool_busy"),
             &json!(format!(
-                "{most} calls of this connection wait already; nothing was done"
+                "{most} calls wait on this connection already; nothing was done"
             ))
         )
     );

@@ -192,6 +192,9 @@ fn a_flood_of_calls_whose_answers_nobody_reads_takes_little_memory_and_each_is_a
     assert!(grown < 96 * 1024, "{grown} KiB more");
     drop(input);
     assert!(wait(&mut child).success());
+    // Whoever turned a call away, there is a record of it.
+    let records = std::fs::read_to_string(dir.path().join("agent-state/.calls/calls.ndjson")).unwrap();
+    assert_eq!(records.lines().count(), CALLS);
 }
 
 /// Both ends of a pipe.

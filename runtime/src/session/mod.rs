@@ -520,6 +520,12 @@ impl ToolService for Session {
         self.submit(request).await
     }
 
+    async fn turned_away(&self, request: CallRequest, why: FailureBody) -> CallOutcome {
+        let outcome = CallOutcome::Expected(why);
+        self.trail(&request).end(&outcome).await;
+        outcome
+    }
+
     fn instructions(&self) -> String {
         instructions(
             self.inner.agent,

@@ -16,8 +16,7 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, Service};
 
 use super::Server;
-use super::answer::answer;
-use crate::call::{CallOutcome, ToolService};
+use crate::call::ToolService;
 use crate::mcp::transport::{Class, Work};
 
 /// A server of which only so many requests may wait.
@@ -27,7 +26,7 @@ impl<S: ToolService> Service<RoleServer> for Gated<S> {
     async fn handle_request(
         &self,
         request: ClientRequest,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
         // The transport gives every request one. It ends with this future, and so before the answer is sent.
         let work = context.extensions.get::<Arc<Work>>().map(Arc::clone);
@@ -37,7 +36,11 @@ impl<S: ToolService> Service<RoleServer> for Gated<S> {
         };
         if let Some(work) = &work {
             match (&request, work.may_begin(class)) {
-                (ClientRequest::CallToolRequest(_), Err(waiting)) => return busy(waiting),
+                // The service answers it at once, and keeps a record.
+                (ClientRequest::CallToolRequest(_), Err(waiting)) => {
+                    context.extensions.insert(NoRoom { waiting });
+                    return self.0.handle_request(request, context).await;
+                }
                 // These may wait: for servers that are still being asked what they have, and for changes.
                 (ClientRequest::ListToolsRequest(_) | ClientRequest::SubscriptionsListenRequest(_), Err(waiting)) => {
                     let message =
@@ -80,10 +83,18 @@ impl<S: ToolService> Service<RoleServer> for Gated<S> {
     }
 }
 
-/// The same that a session says.
-fn busy(waiting: usize) -> Result<ServerResult, ErrorData> {
-    let reason = format!("{waiting} calls of this connection wait already; nothing was done");
-    let hint = "Call again when they have been answered.".to_owned();
-    let body = FailureBody::of_path("tool_busy", reason, hint);
-    answer(CallOutcome::Expected(body)).map(ServerResult::CallToolResult)
+/// Marks a call that comes when as many wait as may.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NoRoom {
+    waiting: usize,
+}
+
+impl NoRoom {
+    /// The same that a session says.
+    pub(super) fn body(self) -> FailureBody {
+        let calls = if self.waiting == 1 { "call waits" } else { "calls wait" };
+        let reason = format!("{} {calls} on this connection already; nothing was done", self.waiting);
+        let hint = "Call again when they have been answered.".to_owned();
+        FailureBody::of_path("tool_busy", reason, hint)
+    }
 }

@@ -36,6 +36,7 @@ use uuid::Uuid;
 use self::answer::answer;
 use self::approval::{Client, Questions};
 pub(super) use self::gated::Gated;
+use self::gated::NoRoom;
 use self::list::{List, Lists};
 use self::progress::Reporter;
 use super::ServeOptions;
@@ -129,14 +130,21 @@ impl<S: ToolService> Server<S> {
             request.input_responses.as_ref(),
             request.request_state.as_deref(),
         );
-        let call = caught(self.service.call(CallRequest {
+        let call = CallRequest {
             tool: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
             tool_use_id,
             cancel: cancel.clone(),
             progress: sender,
             approver: Some(Arc::new(client)),
-        }));
+        };
+        let no_room = context.extensions.get::<NoRoom>().copied();
+        let call = caught(async {
+            match no_room {
+                None => self.service.call(call).await,
+                Some(no_room) => self.service.turned_away(call, no_room.body()).await,
+            }
+        });
         let mut call = pin!(call);
         let mut stopped = false;
         loop {
