@@ -40,8 +40,9 @@ static PAIR: LazyLock<Regex> =
 
 static OPTION: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?:^|[\s"'`=(])--?(?P<name>[A-Za-z][\w.-]*)[ \t]+"#));
 
-static USER: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r#"(?:^|[\s"'`])(?:-[uU]|--user|--proxy-user)[ \t]*=?[ \t]*\\?["']?[^\s:"'/]*:"#));
+static USER: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r#"(?:^|[\s"'`])(?:-[uU]|--user|--proxy-user)[ \t]*=?[ \t]*(?P<quote>\\?["']?)[^\s:"'/]*:"#)
+});
 
 static BESIDE: LazyLock<Regex> =
     LazyLock::new(|| compiled(r#"(?i-u)\b(?:user|username|user[_ ]?id|uid|login|email)["']?\s*[:=]"#));
@@ -71,11 +72,16 @@ pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
         }
     }
     if text.contains("-u") || text.contains("-U") || text.contains("-user") {
-        for user in USER.find_iter(text) {
+        for user in USER.captures_iter(text) {
+            let (Some(user), Some(quote)) = (user.get(0), user.name("quote")) else {
+                break;
+            };
             let reach = if of == Of::Item && user.start() == 0 {
                 Reach::All
-            } else {
+            } else if quote.is_empty() {
                 Reach::Word
+            } else {
+                Reach::Line
             };
             let range = unquoted(text, user.end(), reach, Ends::Here);
             if !text[range.clone()].starts_with("//") {
@@ -142,11 +148,12 @@ fn value_of_pair(
     let quoted = text[from..].trim_start_matches('\\').starts_with(['"', '\'', '`']);
     let parted = close.is_empty() && text[name.end..sep.start].is_empty() && from == sep.end;
     let last = before.trim_end().chars().next_back();
+    let in_quotes = before.ends_with(['"', '\'', '`']);
     let in_entry = last.is_some_and(|c| "\"'`{[(,&?;".contains(c));
     let at_start = begin == 0 && name.start <= before.len() && before.trim_start_matches('-').is_empty();
     let reach = if of == Of::Item && at_start {
         Reach::All
-    } else if close.is_empty() && (at_line || spoken && !is_equals) {
+    } else if close.is_empty() && (at_line || in_quotes || spoken && !is_equals) {
         Reach::Line
     } else if is_equals && parted {
         Reach::Word

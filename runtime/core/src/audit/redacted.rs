@@ -846,6 +846,140 @@ mod tests {
         assert!(kept["body"].as_str().unwrap().contains("ada"), "{text}");
     }
 
+    #[test]
+    fn secrets_that_flat_texts_and_lists_name_go_whole() {
+        let mut leaks = Vec::new();
+        for input in [
+            json!({"argv": ["--password=correct-horse", "--token=correct horse", "--api-key=horse", "--password", "horse"]}),
+            json!({"command": "login --password=correct-horse --now"}),
+            json!({"command": "deploy --password horse --secret 'two horse' -u bob:horse"}),
+            json!({"command": "curl --user 'bob:correct horse' -H 'X-Api-Key: correct horse' https://ci"}),
+            json!({"env": ["DB_PASSWORD=correct-horse", "GH_TOKEN=a&horse=b;c horse", "PATH=/bin"]}),
+            json!({"headers": ["Authorization: correct horse", "X-Api-Key: horse"]}),
+            json!({"headers": "X-Api-Key: horse\nAuthorization: horse1\nCookie: a=horse; b=horse"}),
+            json!({"dotenv": "A=1\nexport DB_PASSWORD=two horse\nGH_TOKEN=\"x \\\" horse\"\n"}),
+            json!({"params": [["password", "correct-horse"]], "one": ["X-Api-Key", "horse"]}),
+            json!({"args": ["-u", "bob:horse", "--user=bob:horse", "-ubob:horse"]}),
+            json!({"auth": {"name": "bob", "pass": "horse"}}),
+            json!({"login": {"username": "b", "pass": "horse"}}),
+            json!({"any": {"User": "b", "Pass": "horse"}}),
+            json!({"content": "password: \"correct horse\"\n", "c": "  - API key: horse", "d": "**Password:** horse"}),
+            json!({"content": "db:\n  password: |\n    horse\n    horse\n  port: 1"}),
+            json!({"content": "login({user: 'b', password: 'horse', token:horse})"}),
+            json!({"content": "{\"user\": \"b\", \"password\": \"horse"}),
+            json!({"body": "user=bob&pass=horse&token=horse&x=1"}),
+            json!({"url": "https://h/p?token=horse&x=1"}),
+            json!({"json": "[\"--password=horse\", {\"env\": [\"A_TOKEN=horse\"]}]"}),
+            json!({"password": "correct-horse-battery-staple-".repeat(300)}),
+            json!({"properties": {"password": "horse", "token": {"value": "horse"}}}),
+            json!({"properties": {"password": {"type": "string", "default": "horse", "examples": ["horse"]}}}),
+            json!({"pwd": "horse", "db_pwd": "/home/horse"}),
+            json!({"url": "/x?page_token=abc123&password=horse77"}),
+            json!({"next_page_token": "password=horse77"}),
+        ] {
+            let kept = record(input).to_string();
+            if kept.contains("horse") || !kept.contains("[redacted: ") {
+                leaks.push(kept);
+            }
+        }
+        assert!(leaks.is_empty(), "{leaks:#?}");
+    }
+
+    #[test]
+    fn what_is_beside_a_named_secret_stays() {
+        for (text, kept) in [
+            ("https://h/p?token=abc&x=1", "https://h/p?token=[-]&x=1"),
+            ("https://h/p?token=abc123def&x=1", "https://h/p?token=[-]&x=1"),
+            ("user=bob&password=ab&x=1", "user=bob&password=[-]&x=1"),
+            (
+                "Server=h;User Id=u;Password=hunter2;Database=d",
+                "Server=h;User Id=u;Password=[-];Database=d",
+            ),
+            (
+                "curl -H 'X-Api-Key: k1234567' --api-key=qqqq1234 https://h",
+                "curl -H 'X-Api-Key: [-]' --api-key=[-] https://h",
+            ),
+            ("login -u bob:pw now", "login -u bob:[-] now"),
+            ("password: \"correct horse\"\nport: 1", "password: \"[-]\"\nport: 1"),
+        ] {
+            let found = record(json!({ "text": text }))["text"].as_str().unwrap().to_owned();
+            let found = found
+                .replace(BY_ITS_NAME, "[-]")
+                .replace("[redacted: the value of a password or key]", "[-]");
+            assert_eq!(found, kept, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_named_secret_stays() {
+        let input = json!({
+            "schema": {
+                "properties": {
+                    "password": {"type": "string", "minLength": 12, "description": "At least twelve"},
+                    "access_token": {"$ref": "#/$defs/Token"},
+                    "tokens": {"type": "array", "items": {"type": "string", "format": "uuid"}},
+                },
+                "required": ["password", "access_token"],
+                "$defs": {"Token": {"type": "string"}, "Secret": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+                "patternProperties": {"password": {"type": "string"}},
+            },
+            "pwd": "/home/jane",
+            "next_page_token": "abc123def",
+            "page_token": "CAUQ8AA",
+            "cursor_token": "x1y2z3w4",
+            "continuation_token": "xyz123",
+            "url": "https://h/p?page_token=abc123def&x=1",
+            "line": "PWD=/home/jane",
+            "code": "let token = next_token(); if token == other { Token::new(key) }",
+            "prose": "The password is required; the pop-up asks for a token, see tokens: 512.",
+            "command": "git push -u origin main && cargo test --max-tokens 12",
+            "result": {"pass": 3, "fail": 0},
+        });
+        assert_eq!(record(input.clone()), input);
+        let text = json!({"properties": {"password": {"type": "string", "minLength": 12}}}).to_string();
+        assert_eq!(record(json!({ "text": text }))["text"], text);
+    }
+
+    #[test]
+    fn repeats_go_where_they_are_quoted_or_long_and_also_when_they_are_cut() {
+        let long = "correct-horse-battery-staple-".repeat(8);
+        let mut hidden = Hidden::default();
+        let input = json!({"password": "pw", "token": long, "argv": ["--secret=zebra77"], "x": "API_KEY=lion"});
+        Excerpt::of(input.as_object().unwrap()).look().hidden(&mut hidden);
+        let cut = |length: usize| long[..length].to_owned();
+        for text in [
+            "got the string \"pw\"".to_owned(),
+            "`pw` is no number".to_owned(),
+            format!("got {}…", cut(60)),
+            format!("got {}… here", cut(30)),
+            format!("got {long}"),
+            "zebra77 and lion".to_owned(),
+        ] {
+            let shown = hidden.out_of(&text).unwrap_or_else(|| panic!("{text}"));
+            let words = ["pw", "horse", "stap", "corr", "zebra", "lion"];
+            assert!(!words.iter().any(|word| shown.contains(word)), "{text} → {shown}");
+        }
+        assert_eq!(hidden.out_of("a pwd of the upward correction"), None);
+    }
+
+    proptest! {
+        /// Whatever is sent, what is behind a secret name at the beginning of an item is not kept.
+        #[test]
+        fn no_value_of_an_item_is_kept(value in "[ -~]{0,40}", name in "(--password=|DB_TOKEN=|X-Api-Key: )") {
+            let kept = record(json!({ "list": [format!("{name}ZEBRA{value}ZEBRA")] })).to_string();
+            prop_assert!(!kept.contains("ZEBRA"), "{}", kept);
+        }
+
+        #[test]
+        fn any_text_is_looked_through(text in "(password|-u|token|[ :=\"'\\\\&;{}\n]|\\PC){0,40}") {
+            for of in [flat::Of::Text, flat::Of::Item] {
+                for range in flat::values(&text, of) {
+                    prop_assert!(text.get(range).is_some());
+                }
+            }
+        }
+    }
+
     fn values() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![any::<i32>().prop_map(Value::from), "\\PC{0,200}".prop_map(Value::from)];
         leaf.prop_recursive(5, 300, 40, |inner| {
