@@ -124,7 +124,7 @@ impl Shape {
                     !is_placeholder(value) && !is_description(value) && (is_strong(value) || is_odd_word(value))
                 }
             };
-            is_secret.then(|| Secret {
+            is_secret.then_some(Secret {
                 what: self.what,
                 range: found,
             })

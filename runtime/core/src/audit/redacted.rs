@@ -390,12 +390,11 @@ fn kept(seen: Seen, name: &str, named: Named, search: Search, room: &mut usize) 
 }
 
 fn kept_text(text: String, missing: usize, name: &str, of: flat::Of, search: Search, room: &mut usize) -> Value {
-    let text = match (missing == 0).then(|| as_json(&text)).flatten() {
-        Some(value) => without_named(&value).unwrap_or(text),
-        None => {
-            let values = flat::values(&text, of);
-            if values.is_empty() { text } else { out(&text, &values) }
-        }
+    let text = if let Some(value) = (missing == 0).then(|| as_json(&text)).flatten() {
+        without_named(&value).unwrap_or(text)
+    } else {
+        let values = flat::values(&text, of);
+        if values.is_empty() { text } else { out(&text, &values) }
     };
     let (mut text, mut missing) = match search {
         Search::Each => (redacted(name, &text), missing),
@@ -577,19 +576,18 @@ fn hide(seen: &Seen, name: &str, named: Named, of: flat::Of, hidden: &mut Hidden
                     hidden,
                 );
             } else {
-                flat::values(text, of)
-                    .into_iter()
-                    .for_each(|range| hidden.add(&text[range]));
+                for range in flat::values(text, of) {
+                    hidden.add(&text[range]);
+                }
             }
         }
         Seen::List { items, .. } => {
             for (item, said) in items.iter().zip(said_of_items(items, name, named)) {
                 match (said, item) {
-                    (Said::User, Seen::Text { text, .. }) if flat::after_user(text).is_some() => {
-                        flat::after_user(text)
-                            .into_iter()
-                            .for_each(|range| hidden.add(&text[range]));
-                    }
+                    (Said::User, Seen::Text { text, .. }) => match flat::after_user(text) {
+                        Some(range) => hidden.add(&text[range]),
+                        None => hide(item, name, named.within(), flat::Of::Item, hidden),
+                    },
                     (Said::User, item) => hide(item, name, named.within(), flat::Of::Item, hidden),
                     (Said::By(named), item) => hide(item, name, named, flat::Of::Item, hidden),
                 }
