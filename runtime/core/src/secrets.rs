@@ -98,27 +98,76 @@ enum Judge {
 impl Shape {
     fn find_all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Secret> + 't {
         // Nearly no text has any: to ask that first spares the room for groups.
-        let captures = self.pattern.is_match(text).then(|| self.pattern.captures_iter(text));
-        captures.into_iter().flatten().filter_map(move |captures| {
-            let found = captures.name("s").or_else(|| captures.get(0))?;
-            let value = found.as_str();
+        let mut at = self.pattern.is_match(text).then_some(0);
+        let places = std::iter::from_fn(move || {
+            let captures = self.pattern.captures_at(text, at?)?;
+            let (whole, group) = (captures.get(0)?, captures.name("s"));
+            let place = group.unwrap_or(whole).range();
+            let ended = match self.judge {
+                Judge::Strong | Judge::Assigned if group.is_some() => value_end(text, &place),
+                _ => place.end,
+            };
+            // What stands behind the end of a value is searched, too.
+            at = Some(if ended < place.end { ended } else { whole.end() }.max(place.start + 1));
+            Some(place.start..ended)
+        });
+        places.filter_map(move |found| {
+            let value = &text[found.clone()];
             let is_secret = match self.judge {
                 Judge::Sure => true,
                 Judge::NoPlaceholder => !is_placeholder(value),
                 Judge::InUrl => {
-                    !is_placeholder(value) && !is_of_local_example(&text[..found.start()], value, &text[found.end()..])
+                    !is_placeholder(value) && !is_of_local_example(&text[..found.start], value, &text[found.end..])
                 }
                 Judge::Strong => !is_placeholder(value) && !is_description(value) && is_strong(value),
                 Judge::Assigned => {
                     !is_placeholder(value) && !is_description(value) && (is_strong(value) || is_odd_word(value))
                 }
             };
-            is_secret.then(|| Secret {
+            is_secret.then_some(Secret {
                 what: self.what,
-                range: found.range(),
+                range: found,
             })
         })
     }
+}
+
+/// The quotation mark that is open at a place of a line.
+pub(crate) fn enclosing_quote(text: &str, at: usize) -> Option<char> {
+    const FARTHEST: usize = 512;
+    let before = &text.as_bytes()[at.saturating_sub(FARTHEST)..at];
+    let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut open = None;
+    for (n, &byte) in before.iter().enumerate().skip(begin) {
+        // The apostrophe of a word opens nothing.
+        let in_word = n > begin && before[n - 1].is_ascii_alphanumeric();
+        match open {
+            None if matches!(byte, b'"' | b'\'' | b'`') && !in_word => open = Some(byte),
+            Some(quote) if byte == quote => open = None,
+            _ => {}
+        }
+    }
+    open.map(char::from)
+}
+
+/// Where a value ends because another pair begins: `&name=` of a form, `;name=` of a connection string.
+pub(crate) fn next_pair(value: &str) -> Option<usize> {
+    value.match_indices(['&', ';']).map(|(at, _)| at).find(|&at| {
+        let rest = value[at + 1..].trim_start();
+        let name = rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "_.-%[] ".contains(c));
+        rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.starts_with('=')
+            || value[at..].starts_with(';') && rest.is_empty()
+    })
+}
+
+/// Where the value at `place` ends: with its quotation, or before the next pair.
+fn value_end(text: &str, place: &Range<usize>) -> usize {
+    let value = &text[place.clone()];
+    let quote = enclosing_quote(text, place.start).and_then(|quote| value.find(quote));
+    let end = quote.unwrap_or(value.len());
+    let is_quoted = text[..place.start].ends_with(['"', '\'', '`']);
+    let pair = if is_quoted { None } else { next_pair(&value[..end]) };
+    place.start + pair.unwrap_or(end)
 }
 
 /// Names that are followed by what must not be told.

@@ -7,6 +7,7 @@
 //! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure. Whoever
 //! must not block gives its calls to a [`Writer`].
 
+mod flat;
 mod names;
 mod redacted;
 mod writer;

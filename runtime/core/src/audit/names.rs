@@ -1,14 +1,15 @@
 //! Names under which secrets stand, for the audit log.
 //!
 //! Answers for telling by a name alone that what stands under it is not to be kept, whatever it looks like, and for which
-//! values tell nothing all the same. Leaves out texts (`crate::secrets`), where a name is a word among others.
+//! values tell nothing all the same. Leaves out where names stand in texts ([`super::flat`]).
 //!
 //! The rule: a name is read by its words, and what it names is its last one. `db_password`, `accessToken` and
 //! `X-API-Key` are secrets; `password_policy`, `token_count` and `secret_santa` are not. Words that say which value it is
 //! (`password_new`, `token_value`, `password2`) are read over. `key` and `pass` are secrets only with a word such as `api`
 //! or `db` before them, and `tokens` that are counted or designed are none. Under a secret name every text and every number
 //! goes, however deep, but not a flag, `null`, an empty text, a reference such as `${TOKEN}`, or a mask. A number right
-//! under a plural (`tokens: 512`) is a count; of `pin` only digits are one.
+//! under a plural (`tokens: 512`) is a count; of `pin` only digits are one, and an absolute path is a folder under `pwd`.
+//! Under a name that a JSON Schema declares stays what describes a value, and its `default` or `examples` go.
 
 use std::sync::LazyLock;
 
@@ -27,17 +28,28 @@ pub(super) enum Named {
     Secrets,
     /// It is a secret when it is made of digits.
     Digits,
+    /// It is a secret unless it is an absolute path.
+    Pwd,
+    /// It is the schema of a secret.
+    Schema,
 }
 
 /// A word that no secret name lacks: most names are done with after one search.
 static HINT: LazyLock<Regex> = LazyLock::new(|| {
-    let words = "(?i-u)pass|pwd|secret|token|key|cred|authorization|cookie|bearer|pin|otp|cvv|cvc";
+    let words =
+        "(?i)pass|pwd|secret|token|key|cred|authorization|cookie|bearer|pin|otp|cvv|cvc|密码|口令|密钥|令牌|秘钥";
     Regex::new(words).expect("a constant pattern that compiles")
 });
 
 /// What stands for a value that is somewhere else, or hides it: `${TOKEN}`, `Bearer ${TOKEN}`, `{{ token }}`, `****`.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let forms = r"^(?:(?i:bearer|basic|token)\s+)?(?:\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\{\{\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\}|[*•]+|\[redacted[^\]]*\])?$";
+    Regex::new(forms).expect("a constant pattern that compiles")
+});
+
+/// An absolute path; one with a single part has only small letters.
+static PATH: LazyLock<Regex> = LazyLock::new(|| {
+    let forms = r"^(?:/|/[a-z]{1,12}/?|(?:/[\w. -]+){2,}/?|[A-Za-z]:[\\/][\w. \\/-]*)$";
     Regex::new(forms).expect("a constant pattern that compiles")
 });
 
@@ -182,6 +194,58 @@ const WHICH: [&str; 25] = [
     "values",
 ];
 
+/// What describes a value in a schema and is none.
+const DESCRIBING: [&str; 22] = [
+    "$comment",
+    "$ref",
+    "deprecated",
+    "description",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
+/// What holds schemas of the same value or of its parts.
+const SCHEMAS: [&str; 10] = [
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "else",
+    "if",
+    "items",
+    "not",
+    "oneOf",
+    "prefixItems",
+    "then",
+];
+
+/// Whether a text has a part of a secret name: most are done with after this.
+pub(super) fn is_hinted(text: &str) -> bool {
+    HINT.is_match(text)
+}
+
+/// Whether a name is that of a token that opens nothing, such as a place in a list.
+pub(super) fn is_other_token(name: &str) -> bool {
+    let words = words(name);
+    words.last().is_some_and(|last| last == "token" || last == "tokens")
+        && words.iter().any(|word| OTHER_TOKENS.contains(&word.as_str()))
+}
+
 impl Named {
     /// What `name` says.
     pub(super) fn by(name: &str) -> Self {
@@ -207,6 +271,9 @@ impl Named {
         let Some((last, before)) = words.split_last() else {
             return Self::Open;
         };
+        if *last == "pwd" && before.is_empty() {
+            return Self::Pwd;
+        }
         let one = last.strip_suffix('s').filter(|one| !one.ends_with('s'));
         if Self::is_secret(last, before) {
             Self::Secret
@@ -233,8 +300,19 @@ impl Named {
     /// What is said of values within the one that stands under the name.
     pub(super) fn within(self) -> Self {
         match self {
-            Self::Secrets => Self::Secret,
+            Self::Secrets | Self::Pwd => Self::Secret,
             named => named,
+        }
+    }
+
+    /// What is said of the value under a keyword of a schema of something so named.
+    pub(super) fn by_keyword(keyword: &str) -> Self {
+        if DESCRIBING.contains(&keyword) {
+            Self::Open
+        } else if SCHEMAS.contains(&keyword) {
+            Self::Schema
+        } else {
+            Self::Secret
         }
     }
 
@@ -243,14 +321,15 @@ impl Named {
         match self {
             Self::Open => false,
             Self::Digits => is_digits(text),
-            Self::Secret | Self::Secrets => !REFERENCE.is_match(text.trim()),
+            Self::Secret | Self::Secrets | Self::Schema => !REFERENCE.is_match(text.trim()),
+            Self::Pwd => !PATH.is_match(text) && !REFERENCE.is_match(text.trim()),
         }
     }
 
     /// Whether something that is neither text, list nor object is one of the secrets.
     pub(super) fn hides_plain(self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Secret, Value::Number(_)) => true,
+            (Self::Secret | Self::Pwd | Self::Schema, Value::Number(_)) => true,
             (Self::Digits, Value::Number(number)) => is_digits(&number.to_string()),
             _ => false,
         }
@@ -311,7 +390,7 @@ mod tests {
             "pass_phrase",
             "pass_word",
             "passcode",
-            "pwd",
+            "db_pwd",
             "db_password",
             "dbPassword",
             "DB_PASS",
@@ -372,6 +451,7 @@ mod tests {
         ] {
             assert_eq!(Named::by(name), Named::Secrets, "{name}");
         }
+        assert_eq!(Named::by("pwd"), Named::Pwd);
         for name in ["pin", "PIN", "pin_code", "userPin"] {
             assert_eq!(Named::by(name), Named::Digits, "{name}");
         }

@@ -5,18 +5,21 @@
 //! go of make threads wait for the allocator.
 //!
 //! What stands under a secret name goes whatever it looks like ([`Named`] has the rule): of an object, of an entry
-//! `{"name": …, "value": …}`, of an option and its argument in a list, and in a text that is JSON. In all other texts
-//! secrets are found by their look, together with the name that the text stands under. A text that was cut before its
-//! secrets were looked for loses its end, too: half a secret looks like none.
+//! `{"name": …, "value": …}` or `[name, value]`, of an option and its argument in a list, in a text that is JSON, and in a
+//! flat one ([`flat`] has the rule). `pass` is a secret beside a user or in a login. In all texts secrets are found by
+//! their look, too, together with the name that the text stands under. A text that was cut before its secrets were looked
+//! for loses its end, too: half a secret looks like none.
 
 use std::fmt::Write;
 use std::io;
+use std::ops::Range;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::names::Named;
-use crate::secrets::{find_secret, find_secrets};
+use super::flat;
+use super::names::{Named, is_other_token};
+use crate::secrets::{Secret, find_secret, find_secrets};
 
 /// The longest text of an excerpt, in characters.
 const LONGEST_SEEN: usize = 4_000;
@@ -33,8 +36,10 @@ pub(super) const MOST_KEPT: usize = 8 * 1024;
 const BY_ITS_NAME: &str = "[redacted: a secret by its name]";
 /// As much of a value as a refusal quotes at least, in characters.
 const LONGEST_QUOTED: usize = 56;
-/// A shorter value is looked for nowhere else: it would be found in many words.
+/// A shorter value is looked for elsewhere only in quotes: it would be found in many words.
 const SHORTEST_HIDDEN: usize = 4;
+/// A shorter one is not looked for at all.
+const SHORTEST_QUOTED: usize = 2;
 
 /// The bytes that a number, a flag or a bracket counts for.
 const SMALL: usize = 8;
@@ -134,7 +139,7 @@ impl Look {
 
     /// Adds the values that go because of the name that they stand under.
     pub(super) fn hidden(&self, hidden: &mut Hidden) {
-        hide(&self.0, Named::Open, hidden);
+        hide(&self.0, "", Named::Open, flat::Of::Text, hidden);
     }
 }
 
@@ -152,8 +157,8 @@ impl Hidden {
         let mut mended = None;
         for value in &self.forms {
             let now: &str = mended.as_deref().unwrap_or(text);
-            if now.contains(value.as_str()) {
-                mended = Some(now.replace(value.as_str(), BY_ITS_NAME));
+            if let Some(without) = without(now, value) {
+                mended = Some(without);
             }
         }
         mended
@@ -177,20 +182,64 @@ impl Hidden {
         !self.found
     }
 
-    /// Whole, as JSON writes it, and as much of it as a refusal quotes.
+    /// As it is, and as JSON writes it. The longest is taken out first: it may have others in it.
     fn add(&mut self, text: &str) {
         self.found = true;
         let escaped = Value::from(text).to_string();
-        let escaped = escaped.trim_matches('"');
+        let escaped = &escaped[1..escaped.len() - 1];
         for form in [text, escaped] {
-            let quoted: String = form.chars().take(LONGEST_QUOTED).collect();
-            for form in [form.to_owned(), quoted] {
-                if form.chars().count() >= SHORTEST_HIDDEN && !self.forms.contains(&form) {
-                    self.forms.push(form);
-                }
+            if form.chars().nth(SHORTEST_QUOTED - 1).is_some() && !self.forms.iter().any(|known| known == form) {
+                let at = self.forms.partition_point(|known| known.len() >= form.len());
+                self.forms.insert(at, form.to_owned());
             }
         }
     }
+}
+
+/// A text without a value, also where it is quoted in part.
+fn without(text: &str, value: &str) -> Option<String> {
+    let seed = value
+        .char_indices()
+        .nth(LONGEST_QUOTED)
+        .map_or(value, |(end, _)| &value[..end]);
+    let is_short = value.chars().nth(SHORTEST_HIDDEN - 1).is_none();
+    let mut shown = String::new();
+    let mut at = 0;
+    for (start, _) in text.match_indices(seed) {
+        if start < at {
+            continue;
+        }
+        let more = text[start..]
+            .chars()
+            .zip(value.chars())
+            .take_while(|(one, other)| one == other);
+        let end = start + more.map(|(c, _)| c.len_utf8()).sum::<usize>();
+        let quotes = ['"', '\'', '`'];
+        if is_short && !(text[..start].ends_with(quotes) && text[end..].starts_with(quotes)) {
+            continue;
+        }
+        shown.push_str(&text[at..start]);
+        shown.push_str(BY_ITS_NAME);
+        at = end;
+    }
+    shown.push_str(&text[at..]);
+    // Its beginning, where a quotation was cut.
+    let mut from = 0;
+    while let Some(cut) = shown[from..].find('…').map(|cut| from + cut) {
+        let lengths = value.char_indices().map(|(length, _)| length).take(LONGEST_SEEN);
+        let begun = lengths
+            .filter(|length| shown[..cut].ends_with(&value[..*length]))
+            .last();
+        let begun = begun.filter(|length| value[..*length].chars().nth(SHORTEST_HIDDEN - 1).is_some());
+        from = match begun {
+            Some(length) => {
+                shown.replace_range(cut - length..cut, BY_ITS_NAME);
+                cut - length + BY_ITS_NAME.len() + '…'.len_utf8()
+            }
+            None => cut + '…'.len_utf8(),
+        };
+    }
+    (shown != text).then_some(shown)
 }
 
 /// Whether secrets are looked for in each text by itself. Nearly always there are none, and one search through all texts
@@ -288,19 +337,26 @@ fn kept(seen: Seen, name: &str, named: Named, search: Search, room: &mut usize) 
         Seen::Text { text, .. } if named.hides_text(&text) => gone(Some(&text), room),
         Seen::Plain(value) => value,
         Seen::Nothing => Value::from("…"),
-        Seen::Text { text, missing } => kept_text(text, missing, name, search, room),
+        Seen::Text { text, missing } => kept_text(text, missing, name, flat::Of::Text, search, room),
         Seen::List { items, missing } => {
             let count = items.len();
             let mut list = Vec::with_capacity(count);
-            let mut option = Named::Open;
-            for item in items {
+            let said = said_of_items(&items, name, named);
+            for (item, said) in items.into_iter().zip(said) {
                 if !take(room, SMALL) {
                     break;
                 }
-                // The items of `tokens` are tokens, and what follows `--password` is one.
-                let item_named = if option == Named::Open { named.within() } else { option };
-                option = option_of(&item);
-                list.push(kept(item, name, item_named, search, room));
+                list.push(match (said, item) {
+                    (Said::User, Seen::Text { text, missing }) => {
+                        let text = flat::after_user(&text).map_or(text.clone(), |range| out(&text, &[range]));
+                        kept_text(text, missing, name, flat::Of::Item, search, room)
+                    }
+                    (Said::By(named), Seen::Text { text, missing }) if !named.hides_text(&text) => {
+                        kept_text(text, missing, name, flat::Of::Item, search, room)
+                    }
+                    (Said::By(named), item) => kept(item, name, named, search, room),
+                    (Said::User, item) => kept(item, name, named.within(), search, room),
+                });
             }
             let missing = missing + count - list.len();
             if missing > 0 {
@@ -311,12 +367,13 @@ fn kept(seen: Seen, name: &str, named: Named, search: Search, room: &mut usize) 
         Seen::Object { entries, missing } => {
             let count = entries.len();
             let mut object = Map::with_capacity(count);
-            let entry = entry_of(&entries);
+            let place = Place::of(&entries, name, named);
             for (name, value) in entries {
                 if !take(room, name.len() + SMALL) {
                     break;
                 }
-                let value = kept(value, &name, named_within(named, entry, &name), search, room);
+                let named = place.named(&name, &value);
+                let value = kept(value, &name, named, search, room);
                 let shown = match search {
                     Search::Each if find_secret(&name).is_some() => redacted("", &name),
                     Search::Each | Search::None => name,
@@ -332,9 +389,13 @@ fn kept(seen: Seen, name: &str, named: Named, search: Search, room: &mut usize) 
     }
 }
 
-fn kept_text(text: String, missing: usize, name: &str, search: Search, room: &mut usize) -> Value {
-    let whole_json = if missing == 0 { without_named(&text) } else { None };
-    let text = whole_json.unwrap_or(text);
+fn kept_text(text: String, missing: usize, name: &str, of: flat::Of, search: Search, room: &mut usize) -> Value {
+    let text = if let Some(value) = (missing == 0).then(|| as_json(&text)).flatten() {
+        without_named(&value).unwrap_or(text)
+    } else {
+        let values = flat::values(&text, of);
+        if values.is_empty() { text } else { out(&text, &values) }
+    };
     let (mut text, mut missing) = match search {
         Search::Each => (redacted(name, &text), missing),
         Search::None => (text, missing),
@@ -359,16 +420,36 @@ fn gone(text: Option<&str>, room: &mut usize) -> Value {
     Value::from(if take(room, told.len()) { told } else { "…".to_owned() })
 }
 
-/// A text that is JSON, without what stands under secret names in it; nothing when it is none or has none.
-fn without_named(text: &str) -> Option<String> {
+/// The list or the object that a text is as JSON.
+fn as_json(text: &str) -> Option<Value> {
     if !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
-    let value: Value = serde_json::from_str(text).ok()?;
-    let look = seen(&value, &mut { MOST_SEEN });
+    serde_json::from_str(text).ok()
+}
+
+/// A value as JSON without what stands under secret names in it; nothing when nothing does.
+fn without_named(value: &Value) -> Option<String> {
+    let look = seen(value, &mut { MOST_SEEN });
     let mut hidden = Hidden::default();
-    hide(&look, Named::Open, &mut hidden);
+    hide(&look, "", Named::Open, flat::Of::Text, &mut hidden);
     (!hidden.is_empty()).then(|| kept(look, "", Named::Open, Search::None, &mut { MOST_SEEN }).to_string())
+}
+
+/// A text without what is at `places`.
+fn out(text: &str, places: &[Range<usize>]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut at = 0;
+    for place in places {
+        shown.push_str(&text[at..place.start]);
+        match find_secret(&text[place.clone()]) {
+            Some(secret) => _ = write!(shown, "[redacted: {}]", secret.what),
+            None => shown.push_str(BY_ITS_NAME),
+        }
+        at = place.end;
+    }
+    shown.push_str(&text[at..]);
+    shown
 }
 
 /// What the text of an entry, `{"name": "Authorization", "value": …}`, says of its value.
@@ -384,28 +465,98 @@ fn entry_of(entries: &[(String, Seen)]) -> Named {
         .unwrap_or(Named::Open)
 }
 
-/// What is said of the value under `name` in an object that stands under `outer`.
-fn named_within(outer: Named, entry: Named, name: &str) -> Named {
-    let own = Named::by(name);
-    if outer.within() == Named::Secret {
-        return Named::Secret;
+/// What an object says of the values in it.
+struct Place {
+    outer: Named,
+    /// Of the value of an entry.
+    entry: Named,
+    /// Of `pass`.
+    pass: Named,
+    declares: bool,
+}
+
+impl Place {
+    fn of(entries: &[(String, Seen)], name: &str, outer: Named) -> Self {
+        const USERS: [&str; 7] = ["user", "username", "user_name", "userid", "user_id", "login", "email"];
+        const LOGINS: [&str; 4] = ["auth", "login", "credential", "credentials"];
+        const DECLARING: [&str; 4] = ["properties", "$defs", "definitions", "patternProperties"];
+        let small = name.to_lowercase();
+        let of_login = LOGINS.iter().any(|login| small.ends_with(login))
+            || entries
+                .iter()
+                .any(|(name, _)| USERS.iter().any(|user| name.eq_ignore_ascii_case(user)));
+        Self {
+            outer,
+            entry: entry_of(entries),
+            pass: if of_login { Named::Secret } else { Named::Open },
+            declares: DECLARING.contains(&name),
+        }
     }
-    match own {
-        Named::Open if matches!(name.to_lowercase().as_str(), "value" | "values" | "content") => entry,
-        own => own,
+
+    fn named(&self, name: &str, value: &Seen) -> Named {
+        if self.outer.within() == Named::Secret {
+            return Named::Secret;
+        }
+        if self.outer == Named::Schema {
+            return Named::by_keyword(name);
+        }
+        match Named::by(name) {
+            Named::Open if matches!(name.to_lowercase().as_str(), "value" | "values" | "content") => self.entry,
+            Named::Open if name.eq_ignore_ascii_case("pass") => self.pass,
+            Named::Open => Named::Open,
+            _ if self.declares && is_schema(value) => Named::Schema,
+            own => own,
+        }
     }
 }
 
-/// What an item of a command line says of the next one: `--password`.
-fn option_of(item: &Seen) -> Named {
-    match item {
-        Seen::Text { text, .. } if text.starts_with('-') && !text.contains(['=', ' ']) => Named::by(text),
-        _ => Named::Open,
+fn is_schema(value: &Seen) -> bool {
+    let Seen::Object { entries, .. } = value else {
+        return false;
+    };
+    entries.iter().any(|(name, value)| match value {
+        Seen::Text { text, .. } if name == "type" => {
+            ["string", "number", "integer", "object", "array", "boolean", "null"].contains(&text.as_str())
+        }
+        Seen::Text { .. } => name == "$ref",
+        Seen::List { .. } => matches!(name.as_str(), "type" | "anyOf" | "oneOf" | "allOf"),
+        _ => false,
+    })
+}
+
+/// What a list says of an item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    By(Named),
+    /// That it is `user:password`.
+    User,
+}
+
+/// The items of `tokens` are tokens, and so is what follows `--token`, or `token` in a pair.
+fn said_of_items(items: &[Seen], name: &str, named: Named) -> Vec<Said> {
+    let mut said = Vec::with_capacity(items.len());
+    let mut next = Said::By(named.within());
+    for item in items {
+        said.push(next);
+        next = match item {
+            Seen::Text { text, .. } if named.within() != Named::Secret => match text.as_str() {
+                "-u" | "-U" | "--user" | "--proxy-user" => Said::User,
+                _ if text.starts_with('-') && !text.contains(['=', ' ']) => Said::By(Named::by(text)),
+                // Names of fields, which are required, are no pair.
+                _ if items.len() == 2 && text.len() <= 64 && name != "required" => Said::By(Named::by(text)),
+                _ => Said::By(Named::Open),
+            },
+            _ => Said::By(Named::Open),
+        };
+        if next == Said::By(Named::Open) {
+            next = Said::By(named.within());
+        }
     }
+    said
 }
 
 /// Adds the values that [`kept`] leaves out for their names.
-fn hide(seen: &Seen, named: Named, hidden: &mut Hidden) {
+fn hide(seen: &Seen, name: &str, named: Named, of: flat::Of, hidden: &mut Hidden) {
     match seen {
         Seen::Nothing => {}
         Seen::Plain(value) => {
@@ -416,28 +567,36 @@ fn hide(seen: &Seen, named: Named, hidden: &mut Hidden) {
         Seen::Text { text, missing } => {
             if named.hides_text(text) {
                 hidden.add(text);
-            } else if *missing == 0
-                && text.trim_start().starts_with(['{', '['])
-                && let Ok(value) = serde_json::from_str::<Value>(text)
-            {
-                hide(&self::seen(&value, &mut { MOST_SEEN }), Named::Open, hidden);
+            } else if let Some(value) = (*missing == 0).then(|| as_json(text)).flatten() {
+                hide(
+                    &self::seen(&value, &mut { MOST_SEEN }),
+                    "",
+                    Named::Open,
+                    flat::Of::Text,
+                    hidden,
+                );
+            } else {
+                for range in flat::values(text, of) {
+                    hidden.add(&text[range]);
+                }
             }
         }
         Seen::List { items, .. } => {
-            let mut option = Named::Open;
-            for item in items {
-                hide(
-                    item,
-                    if option == Named::Open { named.within() } else { option },
-                    hidden,
-                );
-                option = option_of(item);
+            for (item, said) in items.iter().zip(said_of_items(items, name, named)) {
+                match (said, item) {
+                    (Said::User, Seen::Text { text, .. }) => match flat::after_user(text) {
+                        Some(range) => hidden.add(&text[range]),
+                        None => hide(item, name, named.within(), flat::Of::Item, hidden),
+                    },
+                    (Said::User, item) => hide(item, name, named.within(), flat::Of::Item, hidden),
+                    (Said::By(named), item) => hide(item, name, named, flat::Of::Item, hidden),
+                }
             }
         }
         Seen::Object { entries, .. } => {
-            let entry = entry_of(entries);
+            let place = Place::of(entries, name, named);
             for (name, value) in entries {
-                hide(value, named_within(named, entry, name), hidden);
+                hide(value, name, place.named(name, value), flat::Of::Text, hidden);
             }
         }
     }
@@ -445,7 +604,7 @@ fn hide(seen: &Seen, named: Named, hidden: &mut Hidden) {
 
 /// A text without its secrets.
 pub(super) fn redacted(name: &str, text: &str) -> String {
-    let before = if name.is_empty() {
+    let before = if name.is_empty() || is_other_token(name) {
         String::new()
     } else {
         format!("{name}: ")
@@ -453,7 +612,20 @@ pub(super) fn redacted(name: &str, text: &str) -> String {
     let whole = format!("{before}{text}");
     let mut shown = String::with_capacity(text.len());
     let mut at = before.len();
-    for secret in find_secrets(&whole) {
+    let found = find_secrets(&whole).into_iter().flat_map(|secret| {
+        if !is_of_other_token(&whole[..secret.range.start]) {
+            return vec![secret];
+        }
+        // It is none, but there may be one in it.
+        let start = secret.range.start;
+        let within = find_secrets(&whole[secret.range]);
+        let moved = within.into_iter().map(|secret| Secret {
+            range: start + secret.range.start..start + secret.range.end,
+            ..secret
+        });
+        moved.collect()
+    });
+    for secret in found {
         let (start, mut end) = (secret.range.start.max(before.len()), secret.range.end);
         // A key block whose end is missing goes on to the end of the text.
         let block = &whole[secret.range.clone()];
@@ -469,6 +641,19 @@ pub(super) fn redacted(name: &str, text: &str) -> String {
     }
     shown.push_str(&whole[at..]);
     shown
+}
+
+/// Whether a text ends with `page_token=` or the like.
+fn is_of_other_token(before: &str) -> bool {
+    let named = before.trim_end_matches(['"', '\'', '`', ' ']);
+    let Some(named) = named.strip_suffix(['=', ':']) else {
+        return false;
+    };
+    let named = named.trim_end_matches(['"', '\'', '`', ' ']);
+    let start = named
+        .rfind(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+        .map_or(0, |at| at + named[at..].chars().next().map_or(1, char::len_utf8));
+    is_other_token(&named[start..])
 }
 
 /// Cuts a text to the length that `keep` gives; says how many characters went.
@@ -657,6 +842,140 @@ mod tests {
         assert_eq!(kept["headers"][1]["value"], "text/html");
         assert_eq!(kept["args"], json!(["login", "--password", BY_ITS_NAME, "next"]));
         assert!(kept["body"].as_str().unwrap().contains("ada"), "{text}");
+    }
+
+    #[test]
+    fn secrets_that_flat_texts_and_lists_name_go_whole() {
+        let mut leaks = Vec::new();
+        for input in [
+            json!({"argv": ["--password=correct-horse", "--token=correct horse", "--api-key=horse", "--password", "horse"]}),
+            json!({"command": "login --password=correct-horse --now"}),
+            json!({"command": "deploy --password horse --secret 'two horse' -u bob:horse"}),
+            json!({"command": "curl --user 'bob:correct horse' -H 'X-Api-Key: correct horse' https://ci"}),
+            json!({"env": ["DB_PASSWORD=correct-horse", "GH_TOKEN=a&horse=b;c horse", "PATH=/bin"]}),
+            json!({"headers": ["Authorization: correct horse", "X-Api-Key: horse"]}),
+            json!({"headers": "X-Api-Key: horse\nAuthorization: horse1\nCookie: a=horse; b=horse"}),
+            json!({"dotenv": "A=1\nexport DB_PASSWORD=two horse\nGH_TOKEN=\"x \\\" horse\"\n"}),
+            json!({"params": [["password", "correct-horse"]], "one": ["X-Api-Key", "horse"]}),
+            json!({"args": ["-u", "bob:horse", "--user=bob:horse", "-ubob:horse"]}),
+            json!({"auth": {"name": "bob", "pass": "horse"}}),
+            json!({"login": {"username": "b", "pass": "horse"}}),
+            json!({"any": {"User": "b", "Pass": "horse"}}),
+            json!({"content": "password: \"correct horse\"\n", "c": "  - API key: horse", "d": "**Password:** horse"}),
+            json!({"content": "db:\n  password: |\n    horse\n    horse\n  port: 1"}),
+            json!({"content": "login({user: 'b', password: 'horse', token:horse})"}),
+            json!({"content": "{\"user\": \"b\", \"password\": \"horse"}),
+            json!({"body": "user=bob&pass=horse&token=horse&x=1"}),
+            json!({"url": "https://h/p?token=horse&x=1"}),
+            json!({"json": "[\"--password=horse\", {\"env\": [\"A_TOKEN=horse\"]}]"}),
+            json!({"password": "correct-horse-battery-staple-".repeat(300)}),
+            json!({"properties": {"password": "horse", "token": {"value": "horse"}}}),
+            json!({"properties": {"password": {"type": "string", "default": "horse", "examples": ["horse"]}}}),
+            json!({"pwd": "horse", "db_pwd": "/home/horse"}),
+            json!({"url": "/x?page_token=abc123&password=horse77"}),
+            json!({"next_page_token": "password=horse77"}),
+        ] {
+            let kept = record(input).to_string();
+            if kept.contains("horse") || !kept.contains("[redacted: ") {
+                leaks.push(kept);
+            }
+        }
+        assert!(leaks.is_empty(), "{leaks:#?}");
+    }
+
+    #[test]
+    fn what_is_beside_a_named_secret_stays() {
+        for (text, kept) in [
+            ("https://h/p?token=abc&x=1", "https://h/p?token=[-]&x=1"),
+            ("https://h/p?token=abc123def&x=1", "https://h/p?token=[-]&x=1"),
+            ("user=bob&password=ab&x=1", "user=bob&password=[-]&x=1"),
+            (
+                "Server=h;User Id=u;Password=hunter2;Database=d",
+                "Server=h;User Id=u;Password=[-];Database=d",
+            ),
+            (
+                "curl -H 'X-Api-Key: k1234567' --api-key=qqqq1234 https://h",
+                "curl -H 'X-Api-Key: [-]' --api-key=[-] https://h",
+            ),
+            ("login -u bob:pw now", "login -u bob:[-] now"),
+            ("password: \"correct horse\"\nport: 1", "password: \"[-]\"\nport: 1"),
+        ] {
+            let found = record(json!({ "text": text }))["text"].as_str().unwrap().to_owned();
+            let found = found
+                .replace(BY_ITS_NAME, "[-]")
+                .replace("[redacted: the value of a password or key]", "[-]");
+            assert_eq!(found, kept, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_a_named_secret_stays() {
+        let input = json!({
+            "schema": {
+                "properties": {
+                    "password": {"type": "string", "minLength": 12, "description": "At least twelve"},
+                    "access_token": {"$ref": "#/$defs/Token"},
+                    "tokens": {"type": "array", "items": {"type": "string", "format": "uuid"}},
+                },
+                "required": ["password", "access_token"],
+                "$defs": {"Token": {"type": "string"}, "Secret": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+                "patternProperties": {"password": {"type": "string"}},
+            },
+            "pwd": "/home/jane",
+            "next_page_token": "abc123def",
+            "page_token": "CAUQ8AA",
+            "cursor_token": "x1y2z3w4",
+            "continuation_token": "xyz123",
+            "url": "https://h/p?page_token=abc123def&x=1",
+            "line": "PWD=/home/jane",
+            "code": "let token = next_token(); if token == other { Token::new(key) }",
+            "prose": "The password is required; the pop-up asks for a token, see tokens: 512.",
+            "command": "git push -u origin main && cargo test --max-tokens 12",
+            "result": {"pass": 3, "fail": 0},
+        });
+        assert_eq!(record(input.clone()), input);
+        let text = json!({"properties": {"password": {"type": "string", "minLength": 12}}}).to_string();
+        assert_eq!(record(json!({ "text": text }))["text"], text);
+    }
+
+    #[test]
+    fn repeats_go_where_they_are_quoted_or_long_and_also_when_they_are_cut() {
+        let long = "correct-horse-battery-staple-".repeat(8);
+        let mut hidden = Hidden::default();
+        let input = json!({"password": "pw", "token": long, "argv": ["--secret=zebra77"], "x": "API_KEY=lion"});
+        Excerpt::of(input.as_object().unwrap()).look().hidden(&mut hidden);
+        let cut = |length: usize| long[..length].to_owned();
+        for text in [
+            "got the string \"pw\"".to_owned(),
+            "`pw` is no number".to_owned(),
+            format!("got {}…", cut(60)),
+            format!("got {}… here", cut(30)),
+            format!("got {long}"),
+            "zebra77 and lion".to_owned(),
+        ] {
+            let shown = hidden.out_of(&text).unwrap_or_else(|| panic!("{text}"));
+            let words = ["pw", "horse", "stap", "corr", "zebra", "lion"];
+            assert!(!words.iter().any(|word| shown.contains(word)), "{text} → {shown}");
+        }
+        assert_eq!(hidden.out_of("a pwd of the upward correction"), None);
+    }
+
+    proptest! {
+        /// Whatever is sent, what is behind a secret name at the beginning of an item is not kept.
+        #[test]
+        fn no_value_of_an_item_is_kept(value in "[ -~]{0,40}", name in "(--password=|DB_TOKEN=|X-Api-Key: )") {
+            let kept = record(json!({ "list": [format!("{name}ZEBRA{value}ZEBRA")] })).to_string();
+            prop_assert!(!kept.contains("ZEBRA"), "{}", kept);
+        }
+
+        #[test]
+        fn any_text_is_looked_through(text in "(password|-u|token|[ :=\"'\\\\&;{}\n]|\\PC){0,40}") {
+            for of in [flat::Of::Text, flat::Of::Item] {
+                for range in flat::values(&text, of) {
+                    prop_assert!(text.get(range).is_some());
+                }
+            }
+        }
     }
 
     fn values() -> impl Strategy<Value = Value> {

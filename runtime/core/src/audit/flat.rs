@@ -1,0 +1,274 @@
+//! Secrets that a flat text names: command lines, `.env` files, headers, forms, connection strings.
+//!
+//! Answers for where their values are. Leaves out what a name means ([`Named`]) and secrets without a name
+//! (`crate::secrets`).
+//!
+//! The rule: a value stands behind `name=`, behind `name:` where a line, a quotation or an entry begins or the value is
+//! quoted, behind an option, and behind the colon of `-u user:`. A quoted value ends with its quote, one of a line or of
+//! a list's item with that, any other with its word; behind `=` a further `&name=` or `;name=` ends it, too, but not at
+//! the beginning of a list's item, where nothing is parted by them. `pass` is a secret beside a user. Where it is not sure
+//! what belongs to a value, all goes.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::names::{Named, is_hinted};
+use crate::secrets::{enclosing_quote, next_pair};
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Text,
+    /// An item of a list, as of a command line that was taken apart: nothing else stands in it.
+    Item,
+}
+
+/// How far a value goes that is not quoted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Word,
+    /// A word that a comma or a bracket ends.
+    Entry,
+    Line,
+    All,
+}
+
+static PAIR: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r#"(?P<name>\w[\w.-]*)(?P<close>\\?["'`*\]]{0,4})[ \t]{0,16}(?P<sep>:=|=>|[:=：＝])"#));
+
+static OPTION: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?:^|[\s"'`=(])--?(?P<name>[A-Za-z][\w.-]*)[ \t]+"#));
+
+static USER: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r#"(?:^|[\s"'`])(?:-[uU]|--user|--proxy-user)[ \t]*=?[ \t]*(?P<quote>\\?["']?)[^\s:"'/]*:"#)
+});
+
+static BESIDE: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r#"(?i-u)\b(?:user|username|user[_ ]?id|uid|login|email)["']?\s*[:=]"#));
+
+/// The values that are named in a text, in order, without overlaps. Nothing of a text without such a name costs more than
+/// one search for parts of them.
+pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    if is_hinted(text) {
+        let mut at = 0;
+        while let Some(pair) = PAIR.captures_at(text, at) {
+            let (Some(name), Some(close), Some(sep)) = (pair.name("name"), pair.name("close"), pair.name("sep")) else {
+                break;
+            };
+            let range = value_of_pair(text, of, name.range(), close.range(), sep.range());
+            at = sep.end();
+            if let Some(range) = range {
+                // `--a=--b=c`: what is in a value may name another one that goes further.
+                found.push(range);
+            }
+        }
+        for option in OPTION.captures_iter(text) {
+            if let (Some(all), Some(name)) = (option.get(0), option.name("name")) {
+                let named = named(name.as_str(), text);
+                found.extend(checked(text, value(text, all.end(), Reach::Word, Ends::Here), named));
+            }
+        }
+    }
+    if text.contains("-u") || text.contains("-U") || text.contains("-user") {
+        for user in USER.captures_iter(text) {
+            let (Some(user), Some(quote)) = (user.get(0), user.name("quote")) else {
+                break;
+            };
+            let reach = if of == Of::Item && user.start() == 0 {
+                Reach::All
+            } else if quote.is_empty() {
+                Reach::Word
+            } else {
+                Reach::Line
+            };
+            let range = unquoted(text, user.end(), reach, Ends::Here);
+            if !text[range.clone()].starts_with("//") {
+                found.extend(checked(text, range, Named::Secret));
+            }
+        }
+    }
+    found.sort_by_key(|range| range.start);
+    let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
+    for range in found {
+        match apart.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => apart.push(range),
+        }
+    }
+    apart
+}
+
+/// The part of `user:password` that is the password.
+pub(super) fn after_user(text: &str) -> Option<Range<usize>> {
+    let colon = text.find(':')?;
+    checked(text, colon + 1..text.len(), Named::Secret)
+}
+
+/// Whether a further pair ends a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    AtNextPair,
+    Here,
+}
+
+fn value_of_pair(
+    text: &str,
+    of: Of,
+    name: Range<usize>,
+    close: Range<usize>,
+    sep: Range<usize>,
+) -> Option<Range<usize>> {
+    let begin = text[..name.start].rfind('\n').map_or(0, |at| at + 1);
+    let before = &text[begin..name.start];
+    let phrase = before.trim_start_matches(|c: char| c.is_whitespace() || "-*+>#|_`\"'\\".contains(c));
+    let phrase = ["export ", "set ", "env ", "ENV "]
+        .iter()
+        .fold(phrase, |left, word| left.strip_prefix(word).unwrap_or(left));
+    let spoken = phrase.chars().all(|c| c.is_alphanumeric() || " -_/".contains(c)) && phrase.split(' ').count() <= 4;
+    let at_line = phrase.is_empty();
+    let is_equals = text[sep.clone()].contains(['=', '＝']);
+    let named = match named(&text[name.clone()], text) {
+        // `API key: …`
+        Named::Open if spoken && !at_line && !is_equals => {
+            Named::by(&text[name.end - name.len() - phrase.len()..name.end])
+        }
+        named => named,
+    };
+    if named == Named::Open {
+        return None;
+    }
+    let rest = &text[sep.end..];
+    // `Token::new`, `token == other`.
+    if rest.starts_with(':') || rest.starts_with('=') && text[name.end..].starts_with(' ') {
+        return None;
+    }
+    let from = sep.end + (rest.len() - rest.trim_start_matches([' ', '\t']).len());
+    let quoted = text[from..].trim_start_matches('\\').starts_with(['"', '\'', '`']);
+    let parted = close.is_empty() && text[name.end..sep.start].is_empty() && from == sep.end;
+    let last = before.trim_end().chars().next_back();
+    let in_quotes = before.ends_with(['"', '\'', '`']);
+    let in_entry = last.is_some_and(|c| "\"'`{[(,&?;".contains(c));
+    let at_start = begin == 0 && name.start <= before.len() && before.trim_start_matches('-').is_empty();
+    let reach = if of == Of::Item && at_start {
+        Reach::All
+    } else if close.is_empty() && (at_line || in_quotes || spoken && !is_equals) {
+        Reach::Line
+    } else if is_equals && parted {
+        Reach::Word
+    } else if quoted || in_entry || !close.is_empty() {
+        Reach::Entry
+    } else {
+        return None;
+    };
+    // What stands for itself in an environment or on a command line has no further pairs.
+    let alone = reach == Reach::All
+        || at_line && !before.contains(['"', '\'']) && !text[name.clone()].contains(|c: char| c.is_lowercase());
+    let ends = if is_equals && !alone {
+        Ends::AtNextPair
+    } else {
+        Ends::Here
+    };
+    let reach = if named == Named::Digits && reach != Reach::All {
+        Reach::Entry
+    } else {
+        reach
+    };
+    checked(text, value(text, from, reach, ends), named)
+}
+
+/// What a name in a text says: `pass` beside a user, too.
+fn named(name: &str, text: &str) -> Named {
+    match Named::by(name) {
+        Named::Open if name.eq_ignore_ascii_case("pass") && BESIDE.is_match(text) => Named::Secret,
+        named => named,
+    }
+}
+
+fn checked(text: &str, range: Range<usize>, named: Named) -> Option<Range<usize>> {
+    let value = text[range.clone()].trim_end();
+    let range = range.start..range.start + value.len();
+    let is_count = named == Named::Secrets && value.bytes().all(|byte| byte.is_ascii_digit());
+    (named.hides_text(value) && !is_count).then_some(range)
+}
+
+/// The value that begins at `from`, without its quotes.
+fn value(text: &str, from: usize, reach: Reach, ends: Ends) -> Range<usize> {
+    let rest = &text[from..];
+    let unescaped = rest.trim_start_matches('\\');
+    let slashes = rest.len() - unescaped.len();
+    if let Some(quote) = unescaped.chars().next().filter(|c| "\"'`".contains(*c)) {
+        let start = from + slashes + quote.len_utf8();
+        let close = format!("{}{quote}", "\\".repeat(slashes));
+        let mut at = start;
+        while let Some(found) = text[at..].find(&close) {
+            let end = at + found;
+            let before = text[start..end].len() - text[start..end].trim_end_matches('\\').len();
+            let after = text[end + close.len()..].chars().next();
+            at = end + close.len();
+            if before % 2 == 1 {
+                continue;
+            }
+            if after.is_some_and(|c| c.is_alphanumeric() || "_$".contains(c)) {
+                // `"ab"cd` is one word.
+                return unquoted(text, from, reach, ends);
+            }
+            return start..end;
+        }
+        return start..text.len();
+    }
+    unquoted(text, from, reach, ends)
+}
+
+fn unquoted(text: &str, from: usize, reach: Reach, ends: Ends) -> Range<usize> {
+    let rest = &text[from..];
+    let line = rest.find(['\n', '\r']).unwrap_or(rest.len());
+    let mut end = match reach {
+        Reach::All => rest.len(),
+        Reach::Line => block(text, from, line).unwrap_or(line),
+        Reach::Word => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+        Reach::Entry if rest.starts_with(['[', '{']) => rest.find([']', '}']).map_or(rest.len(), |at| at + 1),
+        Reach::Entry => rest
+            .find(|c: char| c.is_whitespace() || ",}])".contains(c))
+            .unwrap_or(rest.len()),
+    };
+    if let Some(quote) = enclosing_quote(text, from).filter(|_| reach != Reach::All)
+        && let Some(at) = rest[..end].find(quote)
+    {
+        end = at;
+    }
+    if ends == Ends::AtNextPair
+        && let Some(at) = next_pair(&rest[..end])
+    {
+        end = at;
+    }
+    from..from + end
+}
+
+/// The end of the lines that are indented below a name without a value of its own, as YAML has them.
+fn block(text: &str, from: usize, line: usize) -> Option<usize> {
+    let rest = &text[from..];
+    if !matches!(rest[..line].trim(), "" | "|" | "|-" | "|+" | ">" | ">-" | ">+") {
+        return None;
+    }
+    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let begin = text[..from].rfind('\n').map_or(0, |at| at + 1);
+    let own = indent(&text[begin..]);
+    let mut end = line;
+    for next in rest[line..].split_inclusive('\n').skip(1) {
+        if !next.trim().is_empty() && indent(next) <= own {
+            break;
+        }
+        end += next.len();
+    }
+    // The line break before the block belongs to it.
+    let end = (end + 1).min(rest.len());
+    rest[line..end]
+        .contains(|c: char| !c.is_whitespace())
+        .then(|| line + rest[line..end].trim_end().len())
+}
+
+fn compiled(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a constant pattern that compiles")
+}
