@@ -1,7 +1,7 @@
 //! `devloop mcp`.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -239,6 +239,10 @@ impl Project {
     }
 
     fn devloop(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the program starts")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let project = self.dir.path().join("project");
         std::fs::create_dir_all(&project).expect("a directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
@@ -250,9 +254,8 @@ impl Project {
             .env_remove("DEVLOOP_LOG")
             .env_remove("CLAUDE_CODE_SESSION_ID")
             .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("XDG_STATE_HOME", self.dir.path().join("state"))
-            .output()
-            .expect("the program starts")
+            .env("XDG_STATE_HOME", self.dir.path().join("state"));
+        command
     }
 }
 
@@ -342,6 +345,67 @@ fn call_reaches_tools_of_servers_on_the_path_of_all_calls() {
     // It stands in the audit log like all others.
     let calls = std::fs::read_to_string(project.dir.path().join("project/agent-state/.calls/calls.ndjson"));
     assert_eq!(calls.expect("a log").matches("\"tool\":\"s__echo\"").count(), 2);
+}
+
+/// Waits until a file says something.
+fn until_said(file: &std::path::Path, part: &str) {
+    crate::rig::run(async {
+        crate::rig::until(part, || {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            text.contains(part).then_some(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_call_that_is_told_to_stop_tells_its_server_and_is_recorded() {
+    const SLEEP: &str = r#"{"tool":"s__sleep","input":{"seconds":60}}"#;
+    for (signal, expected) in [("INT", 130), ("TERM", 143)] {
+        for is_batch in [false, true] {
+            let logs = tempfile::tempdir().expect("a directory");
+            let log = logs.path().join("log");
+            // One that does not end must hold up nothing.
+            let mut server = fake(if is_batch { &["stubborn"] } else { &[] });
+            server["env"] = json!({ "FAKE_LOG": log });
+            let project = Project::new(&json!({ "s": server }));
+            let batch = logs.path().join("batch.ndjson");
+            std::fs::write(&batch, format!("{{\"tool\":\"s__steps\"}}\n{SLEEP}\n{SLEEP}\n")).expect("it writes");
+            let args: &[&str] = if is_batch {
+                &["call", "--allow", "s__*", "--batch", batch.to_str().expect("UTF-8")]
+            } else {
+                &["call", "s__sleep", "--allow", "s__*", "--input", "{\"seconds\":60}"]
+            };
+            let mut command = project.command(args);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = command.spawn().expect("the program starts");
+            until_said(&log, "sleep\n");
+            let killed = Command::new("kill")
+                .args(["-s", signal, &child.id().to_string()])
+                .status();
+            assert!(killed.expect("it runs").success());
+            let output = child.wait_with_output().expect("it ends");
+            assert_eq!(code(&output), expected, "{signal}: {output:?}");
+            let lines: Vec<Value> = stdout(&output)
+                .lines()
+                .map(|line| serde_json::from_str(line).expect("JSON"))
+                .collect();
+            let last = lines.last().expect("an answer");
+            let told = if is_batch { &last["result"] } else { last };
+            assert_eq!(told["code"], "cancelled", "{output:?}");
+            assert_eq!(lines.len(), if is_batch { 2 } else { 1 }, "the third call is not made");
+            until_said(&log, "cancelled: the caller cancelled\n");
+            let calls = project.dir.path().join("project/agent-state/.calls/calls.ndjson");
+            let calls = std::fs::read_to_string(calls).expect("a log");
+            let records: Vec<Value> = calls
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .filter(|record: &Value| record["tool"] == "s__sleep")
+                .collect();
+            assert_eq!(records.len(), 1, "{calls}");
+            assert_eq!(records[0]["outcome"]["code"], "cancelled", "{calls}");
+        }
+    }
 }
 
 #[test]

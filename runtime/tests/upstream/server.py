@@ -18,6 +18,12 @@ STATE = {"list": 0, "lists": 0, "sent": 0}
 OBJECT = {"type": "object", "properties": {}}
 
 
+def log(line):
+    if "FAKE_LOG" in os.environ:
+        with open(os.environ["FAKE_LOG"], "a") as file:
+            file.write(line + "\n")
+
+
 def write(text):
     with LOCK:
         sys.stdout.buffer.write(text)
@@ -149,6 +155,7 @@ def call(id, params):
         while time.monotonic() < until and str(id) not in CANCELLED:
             time.sleep(0.01)
         if str(id) not in CANCELLED:
+        log("sleep")
             answer(id, text("slept"))
     elif name == "big":
         size, piece = arguments["bytes"], b"x" * 65536
@@ -247,6 +254,7 @@ def main():
             threading.Thread(target=storm, daemon=True).start()
     if MODE == "stubborn":
         time.sleep(3600)
+            log("cancelled: " + params.get("reason", ""))
 
 
 main()
