@@ -430,6 +430,15 @@ fn explain_call_and_dry_run_end_alike() {
 }
 
 #[test]
+fn explain_makes_an_input_for_a_tool_that_shows_none() {
+    let project = Project::new(&json!({ "s": fake(&["needs"]) }));
+    let output = project.devloop(&["explain", "s__needs", "--allow", "s__*"]);
+    assert_eq!(code(&output), 0, "{output:?}");
+    let output = project.devloop(&["explain", "s__needs", "--allow", "s__*", "--input", "{}"]);
+    assert_eq!(code(&output), 2, "{output:?}");
+}
+
+#[test]
 fn tools_of_servers_are_shown_in_every_form_with_what_is_lost() {
     let project = Project::new(&json!({ "s": fake(&["says"]), "lost": { "command": "/no/such/program" } }));
     for (format, pointer, losses) in [

@@ -79,6 +79,10 @@ def tools():
             tool("breathless", takes, description="word " * 400),
             tool("answers", takes),
         ]
+    if MODE == "needs":
+        fields = {"path": {"type": "string"}, "count": {"type": "integer", "minimum": 3}}
+        needs = {"type": "object", "properties": fields, "required": ["path", "count"]}
+        return good + [tool("needs", needs), tool("rooted", {"type": "object", "oneOf": [OBJECT]})]
     if MODE == "duplicate":
         return good + [tool("echo")]
     if MODE == "large":
