@@ -190,6 +190,25 @@ fn permission(config: &Config) -> Finding {
     }
 }
 
+/// Names of tools that clients have of their own, in rules that people copy from a client's settings.
+const OF_CLIENTS: [&str; 15] = [
+    "Agent",
+    "Bash",
+    "BashOutput",
+    "Edit",
+    "Glob",
+    "Grep",
+    "KillShell",
+    "MultiEdit",
+    "NotebookEdit",
+    "Read",
+    "Task",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
+
 /// What is to be told of a rule that means no tool under its usual names; nothing when it means one under the name that
 /// this project gives its server.
 fn idle_rule(list: List, rule: &Rule, origin: &Origin, tools: &[Definition], ours: &str) -> Option<String> {
