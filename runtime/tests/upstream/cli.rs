@@ -499,3 +499,21 @@ fn tools_of_servers_are_shown_in_every_form_with_what_is_lost() {
         .expect("a line");
     assert!(line.ends_with('…') && line.chars().count() < 230, "{line}");
 }
+
+#[test]
+fn a_tool_that_was_set_aside_is_not_called_unknown() {
+    let project = Project::new(&json!({ "s": fake(&["needs"]) }));
+    for command in ["call", "explain"] {
+        let output = project.devloop(&[command, "s__rooted"]);
+        assert_eq!(code(&output), 1, "{output:?}");
+        let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(told["code"], "tool_set_aside", "{told}");
+        let reason = told["reason"].as_str().expect("a text");
+        assert!(
+            reason.contains("set aside: its input schema: `oneOf` at the root"),
+            "{reason}"
+        );
+        // What its server does not have is unknown as ever.
+        assert_eq!(code(&project.devloop(&[command, "s__rootet"])), 64);
+    }
+}

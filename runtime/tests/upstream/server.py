@@ -155,11 +155,11 @@ def call(id, params):
         sys.stderr.flush()
         os._exit(arguments.get("status", 1))
     elif name == "sleep":
+        log("sleep")
         until = time.monotonic() + arguments["seconds"]
         while time.monotonic() < until and str(id) not in CANCELLED:
             time.sleep(0.01)
         if str(id) not in CANCELLED:
-        log("sleep")
             answer(id, text("slept"))
     elif name == "big":
         size, piece = arguments["bytes"], b"x" * 65536
@@ -254,11 +254,11 @@ def main():
             request(frame["id"], method, params)
         elif method == "notifications/cancelled":
             CANCELLED[str(params["requestId"])] = params.get("reason", "")
+            log("cancelled: " + params.get("reason", ""))
         elif method == "notifications/initialized" and MODE == "storm":
             threading.Thread(target=storm, daemon=True).start()
     if MODE == "stubborn":
         time.sleep(3600)
-            log("cancelled: " + params.get("reason", ""))
 
 
 main()
