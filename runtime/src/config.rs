@@ -298,8 +298,7 @@ impl Config {
             .map_err(|error| ConfigError::new(path, format!("it is not UTF-8 from byte {} on", error.valid_up_to())))?;
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         // The parser's text has line, column, the line itself and, for an unknown key, the known ones.
-        let file: Settings =
-            toml::from_str(text).map_err(|error| ConfigError::new(path, error.to_string().trim_end().to_owned()))?;
+        let file: Settings = toml::from_str(text).map_err(|error| ConfigError::new(path, in_words_of_toml(&error)))?;
         let wrong = |key: &str, at: usize, found: String, expected: &str| {
             misplaced(path, text, at, &format!("{key} is {found}; expected {expected}"))
         };
@@ -465,6 +464,29 @@ struct Retention {
     timeline_files: Option<Spanned<i64>>,
 }
 
+/// The parser's text, whose last line has words of Rust where the file has tables and numbers.
+fn in_words_of_toml(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_end();
+    let message = error.message().trim_end();
+    // The line that it shows is the file's own.
+    let Some(shown) = text.strip_suffix(message) else {
+        return text.to_owned();
+    };
+    let (found, expected) = message.split_once(", expected ").unwrap_or((message, ""));
+    let found = found.strip_suffix(" as i128").unwrap_or(found);
+    let found = found.strip_suffix(" as u128").unwrap_or(found);
+    let expected = match expected {
+        "" => return format!("{shown}{found}"),
+        "i64" | "u64" | "u32" => "a whole number",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        structure if structure.starts_with("struct ") => "a table",
+        other => other,
+    };
+    format!("{shown}{found}, expected {expected}")
+}
+
 fn too_large(bytes: u64) -> String {
     format!("it has {bytes} bytes or more; settings have at most {LARGEST_FILE}")
 }
@@ -522,6 +544,27 @@ mod tests {
     fn make_pipe(path: &Path) {
         let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
         assert!(made.success());
+    }
+
+    #[test]
+    fn what_is_no_table_or_number_is_told_without_words_of_rust() {
+        for (settings, expected) in [
+            ("[execution]\nin_flight = 3", "integer `3`, expected a table"),
+            ("limits = [3]", ", expected a table"),
+            (
+                "[limits]\nhistory_kept = \"as i128\"",
+                "string \"as i128\", expected a whole number",
+            ),
+            ("[limits]\nhistory_kept = 99999999999999999999", ""),
+            ("[execution]\nretry_pauses_ms = 3", "integer `3`, expected a list"),
+        ] {
+            let error = load(settings, None).unwrap_err();
+            assert!(error.ends_with(expected), "{error}");
+            let message = error.lines().last().unwrap();
+            for rust in ["struct", "i64", "`99999999999999999999` as", "sequence"] {
+                assert!(!message.contains(rust), "{error}");
+            }
+        }
     }
 
     fn load_in(dir: &Path, user: Option<&Path>) -> Result<Config, String> {

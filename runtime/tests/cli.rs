@@ -589,7 +589,7 @@ fn the_doctor_tells_of_rules_that_mean_no_tool_and_what_was_meant() {
     assert_eq!(devloop(&["init", path]).status.code(), Some(0));
     let rules = "[permissions]\ndeny = [\n  'write_todolst',\n  'Write_Todolist',\n  'mcp__devloop__write_todolst',\n  \
                  'Write_*',\n  'docs__unknown',\n  'mcp__docs',\n  'mcp__docs__*',\n  'write_todolist',\n  \
-                 'mcp__devloop__write_todolist',\n]\nallow = ['mcp__devloop__write_todolist', 'Bash(git *)']\n";
+                 'mcp__devloop__write_todolist',\n  'Read(.env)',\n]\nallow = ['mcp__devloop__write_todolist', 'Bash(git *)']\n";
     fs::write(dir.path().join("devloop.toml"), rules).unwrap();
     let output = devloop(&["doctor", "--project-dir", path]);
     let text = stdout(&output);
@@ -604,7 +604,10 @@ fn the_doctor_tells_of_rules_that_mean_no_tool_and_what_was_meant() {
             "allow rule `mcp__devloop__write_todolist`",
             "did you mean `write_todolist`?",
         ),
-        ("allow rule `Bash(git *)`", "devloop.toml:13)"),
+        (
+            "allow rule `Bash(git *)`",
+            "devloop.toml:14); `Bash` is a client's own tool, and only the client's settings speak of those",
+        ),
         (
             "deny rule `write_todolst`",
             "devloop.toml:3); did you mean `write_todolist`?",
@@ -615,6 +618,10 @@ fn the_doctor_tells_of_rules_that_mean_no_tool_and_what_was_meant() {
             "did you mean `mcp__devloop__write_todolist`?",
         ),
         ("deny rule `Write_*`", "did you mean `write_*`?"),
+        (
+            "deny rule `Read(.env)`",
+            "`Read` is a client's own tool, and only the client's settings speak of those",
+        ),
     ];
     assert_eq!(warnings.len(), expected.len(), "{text}");
     for (warning, (rule, end)) in warnings.iter().zip(expected) {

@@ -110,6 +110,33 @@ fn a_log_that_nobody_reads_holds_up_neither_answers_nor_the_end() {
 }
 
 #[test]
+fn a_log_in_full_shows_no_input_unless_the_library_is_named() {
+    for (wish, is_shown) in [("trace", false), ("debug", false), ("debug,rmcp=debug", true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = serve(dir.path())
+            .env("DEVLOOP_LOG", wish)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let frames = frames(child.stdout.take().unwrap());
+        let stdin = child.stdin.as_mut().unwrap();
+        let refused = r#"{"jsonrpc":"2.0","id":2,"method":"ping","a":1,"a":2}"#.to_owned();
+        for frame in [hello().to_string(), write_list(1, "opensesame").to_string(), refused] {
+            writeln!(stdin, "{frame}").unwrap();
+            frames.recv_timeout(GUARD).expect("an answer");
+        }
+        drop(child.stdin.take());
+        assert_eq!(wait(&mut child).code(), Some(0), "{wish}");
+        let mut text = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(text.contains("refused a frame"), "{wish}: {text}");
+        assert_eq!(text.contains("opensesame"), is_shown, "{wish}: {text}");
+    }
+}
+
+#[test]
 fn a_log_that_is_read_late_says_that_lines_are_missing() {
     let dir = tempfile::tempdir().unwrap();
     let (mut child, _frames) = flooded(dir.path());

@@ -283,7 +283,8 @@ fn doctor_tells_the_limits_and_times_that_mean_no_tool() {
     let output = place.run(&["doctor"]);
     let told = String::from_utf8(output.stdout).unwrap();
     let expected = "limits · results of 16000 characters; artifacts of 16384 KiB, 7 of them or 65536 KiB a session; 32 calls at \
-                    once, 10 of a session; no tool of devloop is meant by timeouts_ms.`write_todos`\n";
+                    once, 10 of a session\n! limits · no tool of devloop is meant by timeouts_ms.\"write_todos\"; did you \
+                    mean `write_todolist`?\n";
     assert!(told.contains(expected), "{told}");
 }
 

@@ -13,6 +13,7 @@ use devloop_core::permission::{List, Origin, Policy, Rule};
 use devloop_core::registry::Definition;
 use devloop_core::sandbox::{FsError, ProjectDir, RelPath, Sandbox};
 use devloop_core::store::{Store, StoreError, SystemClock};
+use devloop_core::text::nearest;
 use rustix::io::Errno;
 
 use super::Exit;
@@ -96,7 +97,7 @@ fn examine(path: &Path) -> Vec<Finding> {
                     config.server_name, config.lock_wait
                 )),
             ));
-            findings.push(Finding::new("limits", Ok(limits(&config))));
+            findings.push(limits(&config));
             findings.push(permission(&config));
         }
         Err(error) => findings.push(Finding::new("settings", Err(error.to_string()))),
@@ -120,9 +121,9 @@ fn examine(path: &Path) -> Vec<Finding> {
 }
 
 /// What the settings say about results, artifacts and calls, and which of their times mean nothing here.
-fn limits(config: &Config) -> String {
+fn limits(config: &Config) -> Finding {
     let (kept, calls) = (config.artifacts, config.execution.settings().limits);
-    let mut said = format!(
+    let said = format!(
         "results of {} characters; artifacts of {} KiB, {} of them or {} KiB a session; {} calls at once, {} of a session",
         config.result_chars,
         kept.file_bytes / 1024,
@@ -140,12 +141,20 @@ fn limits(config: &Config) -> String {
         })
     };
     let idle = config.timeouts.names().filter(is_ours).filter(means_none);
-    let idle: Vec<String> = idle.map(|name| format!("`{name}`")).collect();
-    if !idle.is_empty() {
-        said.push_str("; no tool of devloop is meant by timeouts_ms.");
-        said.push_str(&idle.join(", "));
+    let warnings = idle.map(|name| {
+        let known = devloop_generated::all_tools().map(|tool| tool.name);
+        // What has a `*` may mean many.
+        let near = nearest(name, known.filter(|_| !name.ends_with('*')), 1);
+        let near = near.first().map(|near| format!("; did you mean `{near}`?"));
+        format!(
+            "no tool of devloop is meant by timeouts_ms.\"{name}\"{}",
+            near.unwrap_or_default()
+        )
+    });
+    Finding {
+        warnings: warnings.collect(),
+        ..Finding::new("limits", Ok(said))
     }
-    said
 }
 
 /// What the settings say about permission, and what of it does not count or means nothing here.
@@ -181,6 +190,25 @@ fn permission(config: &Config) -> Finding {
     }
 }
 
+/// Names of tools that clients have of their own, in rules that people copy from a client's settings.
+const OF_CLIENTS: [&str; 15] = [
+    "Agent",
+    "Bash",
+    "BashOutput",
+    "Edit",
+    "Glob",
+    "Grep",
+    "KillShell",
+    "MultiEdit",
+    "NotebookEdit",
+    "Read",
+    "Task",
+    "TodoWrite",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
+
 /// What is to be told of a rule that means no tool under its usual names; nothing when it means one under the name that
 /// this project gives its server.
 fn idle_rule(list: List, rule: &Rule, origin: &Origin, tools: &[Definition], ours: &str) -> Option<String> {
@@ -191,9 +219,14 @@ fn idle_rule(list: List, rule: &Rule, origin: &Origin, tools: &[Definition], our
         // Under its other name it is not idle.
         Policy::default().with(list, bare, origin.clone()).idle(tools).next()?;
     }
-    let near = Policy::meant(list, rule, tools)
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
+    let name = text.split('(').next().unwrap_or(text);
+    let near = if OF_CLIENTS.contains(&name) {
+        format!("; `{name}` is a client's own tool, and only the client's settings speak of those")
+    } else {
+        Policy::meant(list, rule, tools)
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default()
+    };
     Some(format!(
         "no tool of devloop is meant by the {} rule `{rule}` of {origin}{near}",
         list.as_str()

@@ -31,7 +31,8 @@ pub(super) struct Args {
     tool: String,
     #[command(flatten)]
     target: Target,
-    /// The input: JSON, `@FILE`, or `-` for standard input. Default: the first example of the tool.
+    /// The input: JSON, `@FILE`, or `-` for standard input. Default: the first example of the tool, else one
+    /// that its schema allows.
     #[arg(long, value_name = "JSON|@FILE|-")]
     input: Option<String>,
     #[command(flatten)]
@@ -88,12 +89,14 @@ fn explain(args: &Args, printer: &Printer) -> Result<Result<Explanation, Box<Cal
     ask(&reached.session, args)
 }
 
-/// Asks the session, with the input that was given or else the first example.
+/// Asks the session, with the input that was given or else an example.
 fn ask(session: &Session, args: &Args) -> Result<Result<Explanation, Box<CallOutcome>>, Unprepared> {
     let entry = session.catalogue().get(&args.tool);
-    let example = entry.as_ref().and_then(|entry| entry.definition().examples.first());
-    let example = example.map_or("{}", |example| &*example.input);
-    let input = arguments(&read_input(args.input.as_deref().unwrap_or(example))?)?;
+    let example = || entry.and_then(|entry| entry.compiled().example());
+    let input = match &args.input {
+        Some(input) => arguments(&read_input(input)?)?,
+        None => arguments(example().as_deref().unwrap_or("{}").as_bytes())?,
+    };
     Ok(session.explain(&args.tool, input))
 }
 

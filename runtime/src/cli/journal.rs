@@ -15,10 +15,9 @@ use devloop_core::timeline::Timeline;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::Exit;
 use super::output::{Printer, counted, json_line};
+use super::{Exit, signals};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -237,27 +236,10 @@ fn many(count: u64, thing: &str) -> String {
 fn stop_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&flag);
-    let (ready, listening) = std::sync::mpsc::channel();
-    let listen = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let Ok(runtime) = runtime else { return };
-        runtime.block_on(async {
-            let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-            let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
-                return;
-            };
-            let _ = ready.send(());
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            set.store(true, Ordering::Relaxed);
-        });
-    };
-    // Without a thread the signals end the process as ever.
-    if std::thread::Builder::new().name("signals".into()).spawn(listen).is_ok() {
-        let _ = listening.recv();
-    }
+    signals::listen(async move |mut signals| {
+        signals.next().await;
+        set.store(true, Ordering::Relaxed);
+    });
     flag
 }
 

@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::patient;
@@ -20,7 +21,7 @@ use crate::patient;
 const VARIABLE: &str = "DEVLOOP_LOG";
 
 /// Warnings. rmcp warns of every error answer, which the client has been given anyway; and what its client over HTTP
-/// calls an error is told as the state of the connection, in words.
+/// calls an error is told as the state of the connection, in words. A wish for more than warnings is added to this.
 const DEFAULT_FILTER: &str = "warn,rmcp=error,rmcp::transport::worker=off,rmcp::transport::streamable_http_client=off,rmcp::transport::common=off";
 
 /// As many bytes of lines wait for a reader that is slow.
@@ -108,16 +109,35 @@ fn filter(wish: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>) {
     if let Some(word) = words.iter().find(|word| is_no_level(word)) {
         return refused(format!("{word:?} is no level"));
     }
-    match EnvFilter::try_new(words.join(",")) {
+    match EnvFilter::try_new(meant(&words)) {
         Ok(filter) => (filter, None),
         Err(error) => refused(error.to_string()),
     }
 }
 
+/// What a wish means. A level that is more than warnings is for devloop's own lines: libraries would print every input,
+/// secrets included. Who wants their lines names them.
+fn meant(words: &[&str]) -> String {
+    let is_more = |word: &&str| word.parse::<LevelFilter>().is_ok_and(|level| level > LevelFilter::WARN);
+    if !words.iter().any(is_more) {
+        return words.join(",");
+    }
+    let names_rmcp = words.iter().any(|word| word.starts_with("rmcp="));
+    let usual = DEFAULT_FILTER
+        .split(',')
+        .filter(|usual| !(names_rmcp && usual.starts_with("rmcp")));
+    let wished = words.iter().map(|word| {
+        if is_more(word) {
+            format!("devloop={word}")
+        } else {
+            (*word).to_owned()
+        }
+    });
+    usual.map(str::to_owned).chain(wished).collect::<Vec<_>>().join(",")
+}
+
 fn is_no_level(word: &str) -> bool {
-    !word.is_empty()
-        && !word.contains(['=', '[', ':'])
-        && word.parse::<tracing_subscriber::filter::LevelFilter>().is_err()
+    !word.is_empty() && !word.contains(['=', '[', ':']) && word.parse::<LevelFilter>().is_err()
 }
 
 /// Lines on their way to a file.
@@ -281,6 +301,17 @@ mod tests {
         assert_eq!(lines.next().unwrap().unwrap(), "after");
         queue.flushed(Duration::from_secs(5));
         assert_eq!(queue.lock().writing, 0);
+    }
+
+    #[test]
+    fn a_level_is_for_devloop_and_a_library_is_named() {
+        assert_eq!(meant(&["debug"]), format!("{DEFAULT_FILTER},devloop=debug"));
+        assert_eq!(meant(&["info", "rmcp=trace"]), "warn,devloop=info,rmcp=trace");
+        let inner = "rmcp::service=debug";
+        assert_eq!(meant(&["5", inner]), format!("{DEFAULT_FILTER},devloop=5,{inner}"));
+        for as_it_is in ["warn", "error", "off", "devloop_runtime::mcp=debug"] {
+            assert_eq!(meant(&[as_it_is]), as_it_is);
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod mcp;
 mod output;
 mod serve;
 mod show;
+mod signals;
 mod target;
 mod timeline;
 mod tools;
@@ -41,6 +42,10 @@ pub enum Exit {
     System = 3,
     /// The command line itself is wrong (`EX_USAGE` of sysexits.h).
     Usage = 64,
+    /// Told to stop by SIGINT, and stopped.
+    Interrupted = 130,
+    /// Told to stop by SIGTERM, and stopped.
+    Terminated = 143,
 }
 
 /// The tool registry of a multi-agent software development loop.
@@ -58,7 +63,8 @@ Start here:
   devloop call write_todolist --agent pm --project-dir shop --input '{\"items\":[]}'
   devloop serve --agent pm --project-dir shop     serve the PM's tools over MCP (for an MCP client)
 
-Exit codes: 0 ok, 1 expected failure, 2 refused input, path or permission, 3 system error, 64 wrong usage."
+Exit codes: 0 ok, 1 expected failure, 2 refused input, path or permission, 3 system error, 64 wrong usage;
+a call that SIGINT or SIGTERM stops: 130, 143."
 )]
 struct Cli {
     #[command(subcommand)]

@@ -31,7 +31,7 @@ const LOG_STALL: Duration = Duration::from_millis(20);
 For Claude Code, in .mcp.json:
   {\"mcpServers\": {\"devloop\": {\"command\": \"devloop\", \"args\": [\"serve\", \"--agent\", \"pm\", \"--project-dir\", \"/path/to/shop\"]}}}
 
-Standard output carries the protocol only; the log goes to standard error (DEVLOOP_LOG=debug for more).")]
+Standard output carries the protocol only; the log goes to standard error (DEVLOOP_LOG=debug for more of devloop itself).")]
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,

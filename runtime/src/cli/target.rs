@@ -72,7 +72,11 @@ const FLUSH: Duration = Duration::from_secs(6);
 /// Sees to it that the calls of this process are in the audit log before it ends.
 pub(super) fn flush(project: &Project) {
     if let Err(missing) = project.flush(FLUSH) {
-        tracing::warn!("the audit log stands still, {missing} calls are missing in it");
+        let missing = match missing {
+            1 => "1 call is".to_owned(),
+            _ => format!("{missing} calls are"),
+        };
+        tracing::warn!("the audit log stands still, {missing} missing in it");
     }
 }
 

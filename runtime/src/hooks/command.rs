@@ -16,8 +16,8 @@
 //! | anything else: other words, other keys, more than 256 KiB, no end in time, output that a process left behind holds open | deny | the answer is held back |
 //!
 //! `systemMessage`, `suppressOutput` and `additionalContext` are read over. `ask` and `updatedInput` do not go together: a
-//! person would be asked about other input than what runs. All that a hook starts ends with it, unless it leaves the group;
-//! also when this process is killed.
+//! person would be asked about other input than what runs. The process group of a hook ends with it, also when this process
+//! is killed; what leaves the group, as `setsid` does, is out of reach.
 
 use std::borrow::Cow;
 use std::fmt;

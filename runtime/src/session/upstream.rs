@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use devloop_contract::failure::FailureBody;
-use devloop_core::catalogue::names::prefix;
+use devloop_core::catalogue::names::{prefix, served};
 use devloop_core::catalogue::{ConnectionState, Notice, Offered, Refused, Replaced};
 use devloop_core::text::harmless;
 use serde_json::{Map, Value, json};
@@ -92,7 +92,7 @@ impl Session {
                 // What was taken before it is there still.
                 Some(reason) if status.tools == 0 => format!("is connected, and its tools are not: {reason}"),
                 None if !status.listed => "has not listed its tools yet".to_owned(),
-                _ => return None,
+                _ => return self.set_aside(&status.server, tool),
             },
             ConnectionState::Connecting => "is being connected".to_owned(),
             ConnectionState::Closed => "was closed".to_owned(),
@@ -105,6 +105,17 @@ impl Session {
         );
         let hint = "Try later, or go on without it.".to_owned();
         Some(FailureBody::of_path("server_down", reason, hint))
+    }
+
+    /// Why a tool is not there that its server offers, and that cannot be served.
+    fn set_aside(&self, server: &str, tool: &str) -> Option<FailureBody> {
+        let quarantined = self.inner.catalogue.quarantined();
+        let of_server = quarantined.get(server)?;
+        let set_aside = of_server.iter().find(|found| served(server, &found.name) == tool)?;
+        let why: String = set_aside.reason.chars().take(LOGGED_CHARS).collect();
+        let reason = format!("the tool `{tool}` cannot be served and was set aside: {why}");
+        let hint = format!("Go on without it; only whoever keeps the upstream server `{server}` can mend it.");
+        Some(FailureBody::of_path("tool_set_aside", reason, hint))
     }
 
     /// Waits, and not long, until the tools of the server are there that a tool belongs to by its name.

@@ -1,7 +1,7 @@
 //! `devloop mcp`.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -191,7 +191,8 @@ fn a_secret_of_an_address_or_a_header_is_printed_nowhere() {
     drop(closed);
     let url = format!("http://me:opensesame@127.0.0.1:{port}/mcp?key=topsecret123");
     let setup = setup(&json!({"web": {"url": url, "headers": {"X-Key": "alsosecret456"}}}));
-    for log in [None, Some("trace")] {
+    let libraries = "trace,rmcp=trace,reqwest=trace,hyper_util=trace,hyper=trace";
+    for log in [None, Some("trace"), Some(libraries)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
         command
             .args(["mcp", "list", "--wait", "1", "--mcp-config"])
@@ -207,7 +208,7 @@ fn a_secret_of_an_address_or_a_header_is_printed_nowhere() {
         for secret in ["topsecret123", "opensesame", "alsosecret456"] {
             assert!(!out.contains(secret) && !err.contains(secret), "{log:?}: {out}{err}");
         }
-        assert_eq!(log.is_none(), !err.contains("ERROR"), "{err}");
+        assert_eq!(log == Some(libraries), err.contains("ERROR"), "{err}");
     }
 }
 
@@ -238,6 +239,10 @@ impl Project {
     }
 
     fn devloop(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the program starts")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let project = self.dir.path().join("project");
         std::fs::create_dir_all(&project).expect("a directory");
         let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
@@ -249,9 +254,8 @@ impl Project {
             .env_remove("DEVLOOP_LOG")
             .env_remove("CLAUDE_CODE_SESSION_ID")
             .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("XDG_STATE_HOME", self.dir.path().join("state"))
-            .output()
-            .expect("the program starts")
+            .env("XDG_STATE_HOME", self.dir.path().join("state"));
+        command
     }
 }
 
@@ -343,6 +347,67 @@ fn call_reaches_tools_of_servers_on_the_path_of_all_calls() {
     assert_eq!(calls.expect("a log").matches("\"tool\":\"s__echo\"").count(), 2);
 }
 
+/// Waits until a file says something.
+fn until_said(file: &std::path::Path, part: &str) {
+    crate::rig::run(async {
+        crate::rig::until(part, || {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            text.contains(part).then_some(())
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_call_that_is_told_to_stop_tells_its_server_and_is_recorded() {
+    const SLEEP: &str = r#"{"tool":"s__sleep","input":{"seconds":60}}"#;
+    for (signal, expected) in [("INT", 130), ("TERM", 143)] {
+        for is_batch in [false, true] {
+            let logs = tempfile::tempdir().expect("a directory");
+            let log = logs.path().join("log");
+            // One that does not end must hold up nothing.
+            let mut server = fake(if is_batch { &["stubborn"] } else { &[] });
+            server["env"] = json!({ "FAKE_LOG": log });
+            let project = Project::new(&json!({ "s": server }));
+            let batch = logs.path().join("batch.ndjson");
+            std::fs::write(&batch, format!("{{\"tool\":\"s__steps\"}}\n{SLEEP}\n{SLEEP}\n")).expect("it writes");
+            let args: &[&str] = if is_batch {
+                &["call", "--allow", "s__*", "--batch", batch.to_str().expect("UTF-8")]
+            } else {
+                &["call", "s__sleep", "--allow", "s__*", "--input", "{\"seconds\":60}"]
+            };
+            let mut command = project.command(args);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = command.spawn().expect("the program starts");
+            until_said(&log, "sleep\n");
+            let killed = Command::new("kill")
+                .args(["-s", signal, &child.id().to_string()])
+                .status();
+            assert!(killed.expect("it runs").success());
+            let output = child.wait_with_output().expect("it ends");
+            assert_eq!(code(&output), expected, "{signal}: {output:?}");
+            let lines: Vec<Value> = stdout(&output)
+                .lines()
+                .map(|line| serde_json::from_str(line).expect("JSON"))
+                .collect();
+            let last = lines.last().expect("an answer");
+            let told = if is_batch { &last["result"] } else { last };
+            assert_eq!(told["code"], "cancelled", "{output:?}");
+            assert_eq!(lines.len(), if is_batch { 2 } else { 1 }, "the third call is not made");
+            until_said(&log, "cancelled: the caller cancelled\n");
+            let calls = project.dir.path().join("project/agent-state/.calls/calls.ndjson");
+            let calls = std::fs::read_to_string(calls).expect("a log");
+            let records: Vec<Value> = calls
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .filter(|record: &Value| record["tool"] == "s__sleep")
+                .collect();
+            assert_eq!(records.len(), 1, "{calls}");
+            assert_eq!(records[0]["outcome"]["code"], "cancelled", "{calls}");
+        }
+    }
+}
+
 #[test]
 fn explain_call_and_dry_run_end_alike() {
     let project = Project::new(&json!({ "s": fake(&[]) }));
@@ -362,6 +427,15 @@ fn explain_call_and_dry_run_end_alike() {
         let output = project.devloop(&[command, &["s__echo", "--input", "[]"]].concat());
         assert_eq!(code(&output), 2, "{command:?}: {output:?}");
     }
+}
+
+#[test]
+fn explain_makes_an_input_for_a_tool_that_shows_none() {
+    let project = Project::new(&json!({ "s": fake(&["needs"]) }));
+    let output = project.devloop(&["explain", "s__needs", "--allow", "s__*"]);
+    assert_eq!(code(&output), 0, "{output:?}");
+    let output = project.devloop(&["explain", "s__needs", "--allow", "s__*", "--input", "{}"]);
+    assert_eq!(code(&output), 2, "{output:?}");
 }
 
 #[test]
@@ -424,4 +498,22 @@ fn tools_of_servers_are_shown_in_every_form_with_what_is_lost() {
         .find(|line| line.starts_with("s__breathless"))
         .expect("a line");
     assert!(line.ends_with('…') && line.chars().count() < 230, "{line}");
+}
+
+#[test]
+fn a_tool_that_was_set_aside_is_not_called_unknown() {
+    let project = Project::new(&json!({ "s": fake(&["needs"]) }));
+    for command in ["call", "explain"] {
+        let output = project.devloop(&[command, "s__rooted"]);
+        assert_eq!(code(&output), 1, "{output:?}");
+        let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(told["code"], "tool_set_aside", "{told}");
+        let reason = told["reason"].as_str().expect("a text");
+        assert!(
+            reason.contains("set aside: its input schema: `oneOf` at the root"),
+            "{reason}"
+        );
+        // What its server does not have is unknown as ever.
+        assert_eq!(code(&project.devloop(&[command, "s__rootet"])), 64);
+    }
 }

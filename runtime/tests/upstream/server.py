@@ -18,6 +18,12 @@ STATE = {"list": 0, "lists": 0, "sent": 0}
 OBJECT = {"type": "object", "properties": {}}
 
 
+def log(line):
+    if "FAKE_LOG" in os.environ:
+        with open(os.environ["FAKE_LOG"], "a") as file:
+            file.write(line + "\n")
+
+
 def write(text):
     with LOCK:
         sys.stdout.buffer.write(text)
@@ -73,6 +79,10 @@ def tools():
             tool("breathless", takes, description="word " * 400),
             tool("answers", takes),
         ]
+    if MODE == "needs":
+        fields = {"path": {"type": "string"}, "count": {"type": "integer", "minimum": 3}}
+        needs = {"type": "object", "properties": fields, "required": ["path", "count"]}
+        return good + [tool("needs", needs), tool("rooted", {"type": "object", "oneOf": [OBJECT]})]
     if MODE == "duplicate":
         return good + [tool("echo")]
     if MODE == "large":
@@ -145,6 +155,7 @@ def call(id, params):
         sys.stderr.flush()
         os._exit(arguments.get("status", 1))
     elif name == "sleep":
+        log("sleep")
         until = time.monotonic() + arguments["seconds"]
         while time.monotonic() < until and str(id) not in CANCELLED:
             time.sleep(0.01)
@@ -243,6 +254,7 @@ def main():
             request(frame["id"], method, params)
         elif method == "notifications/cancelled":
             CANCELLED[str(params["requestId"])] = params.get("reason", "")
+            log("cancelled: " + params.get("reason", ""))
         elif method == "notifications/initialized" and MODE == "storm":
             threading.Thread(target=storm, daemon=True).start()
     if MODE == "stubborn":

@@ -301,7 +301,8 @@ impl Desk {
             Err(_) => Some("it panicked".to_owned()),
         };
         if let Some(error) = error {
-            tracing::warn!("the audit log cannot be written, {count} calls are missing in it: {error}");
+            let missing = missing(count);
+            tracing::warn!("the audit log cannot be written, {missing}: {error}");
         }
         for then in waiting.into_iter().flatten() {
             let _ = catch_unwind(AssertUnwindSafe(then));
@@ -309,8 +310,22 @@ impl Desk {
     }
 }
 
+/// `1 call is missing in it`, `2 calls are missing in it`.
+fn missing(count: usize) -> String {
+    match count {
+        1 => "1 call is missing in it".to_owned(),
+        _ => format!("{count} calls are missing in it"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn one_missing_call_is_one() {
+        let told = [1, 2].map(super::missing);
+        assert_eq!(told, ["1 call is missing in it", "2 calls are missing in it"]);
+    }
+
     use std::fs;
 
     use serde_json::json;

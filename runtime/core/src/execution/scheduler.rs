@@ -188,6 +188,8 @@ pub enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Full { limit: 1 } => f.write_str("1 call waits already, over all sessions"),
+            Self::SessionFull { limit: 1 } => f.write_str("1 call of this session waits already to run"),
             Self::Full { limit } => write!(f, "{limit} calls wait already, over all sessions"),
             Self::SessionFull { limit } => write!(f, "{limit} calls of this session wait already to run"),
         }

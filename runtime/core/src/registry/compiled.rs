@@ -135,6 +135,18 @@ impl CompiledTool {
         })
     }
 
+    /// An input as JSON that would be accepted: the tool's first example, else a small one that its schema allows. Nothing
+    /// where none is found.
+    pub fn example(&self) -> Option<String> {
+        if let Some(shown) = self.definition.examples.first() {
+            return Some(shown.input.clone().into_owned());
+        }
+        let published = self.published().ok()?;
+        self.compiled()
+            .ok()?
+            .example(&published, self.path_rule, &Report::default())
+    }
+
     /// Checks a success against the tool's output schema, when it has one.
     ///
     /// # Errors

@@ -461,6 +461,14 @@ fn scheduler_refuses_what_would_wait_beyond_64_of_a_session_or_256_of_all() {
     }
     let refused = submit(500, 9).unwrap_err();
     assert_eq!(refused.to_string(), "256 calls wait already, over all sessions");
+    let one = [Refused::Full { limit: 1 }, Refused::SessionFull { limit: 1 }].map(|refused| refused.to_string());
+    assert_eq!(
+        one,
+        [
+            "1 call waits already, over all sessions",
+            "1 call of this session waits already to run"
+        ]
+    );
 }
 
 #[test]
