@@ -53,7 +53,16 @@ pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     if is_hinted(text) {
         let mut at = 0;
-        while let Some(pair) = PAIR.captures_at(text, at) {
+        while let Some(whole) = PAIR.find_at(text, at) {
+            let begin = text[..whole.start()].rfind('\n').map_or(0, |at| at + 1);
+            // Groups cost more than the search, and most pairs name nothing: `Step 1: …`.
+            if !is_hinted(&text[begin..whole.end()]) {
+                at = whole.end();
+                continue;
+            }
+            let Some(pair) = PAIR.captures_at(text, whole.start()) else {
+                break;
+            };
             let (Some(name), Some(close), Some(sep)) = (pair.name("name"), pair.name("close"), pair.name("sep")) else {
                 break;
             };
@@ -64,7 +73,12 @@ pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
                 found.push(range);
             }
         }
-        for option in OPTION.captures_iter(text) {
+        for option in text
+            .contains('-')
+            .then(|| OPTION.captures_iter(text))
+            .into_iter()
+            .flatten()
+        {
             if let (Some(all), Some(name)) = (option.get(0), option.name("name")) {
                 let named = named(name.as_str(), text);
                 found.extend(checked(text, value(text, all.end(), Reach::Word, Ends::Here), named));
