@@ -167,10 +167,8 @@ impl AuditLog {
     /// # Errors
     /// Why they could not be kept: to be logged, never to fail a call. None of them is kept then.
     pub fn append(&self, calls: impl IntoIterator<Item = EndedCall>) -> Result<u64, StoreError> {
-        self.append_in_time(calls.into_iter().map(record_of).collect())
-    }
-
-    fn append_in_time(&self, records: Vec<CallRecord>) -> Result<u64, StoreError> {
+        // Before the lock, for which others wait: it takes longer than the write.
+        let records = calls.into_iter().map(record_of).collect();
         self.append_under(self.journal.lock(WAIT)?, records)
     }
 

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, mem};
 
-use super::{AuditLog, CallRecord, EndedCall, record_of};
+use super::{AuditLog, EndedCall, record_of};
 use crate::store::StoreError;
 
 /// The most calls that wait: some MiB where their inputs are long.
@@ -25,10 +25,13 @@ pub struct Writer(Arc<Owner>);
 #[derive(Debug)]
 pub struct Full(pub Box<Entry>);
 
+/// What is done once a call is kept.
+type Then = Box<dyn FnOnce() + Send>;
+
 /// A call to be kept.
 pub struct Entry {
     call: EndedCall,
-    then: Option<Box<dyn FnOnce() + Send>>,
+    then: Option<Then>,
 }
 
 impl Entry {
@@ -132,7 +135,7 @@ impl Writer {
         }
         if state.thread == Thread::None {
             drop(state);
-            desk.write(vec![call], AuditLog::append_in_time);
+            desk.write_all(vec![call]);
             return Ok(());
         }
         state.calls.push(call);
@@ -163,11 +166,14 @@ impl Writer {
             state.writes = true;
             state.taken += 1;
         }
-        // A host's clock may panic.
-        let lock = catch_unwind(AssertUnwindSafe(|| desk.log.try_lock()));
-        let written = match lock.ok().flatten() {
-            Some(lock) => {
-                desk.write(vec![call], |log, records| log.append_under(lock, records));
+        // The record first, as other processes wait for the lock; a host's clock may panic.
+        let ready = catch_unwind(AssertUnwindSafe(|| {
+            let record = record_of(call.call.clone());
+            desk.log.try_lock().map(|lock| (lock, record))
+        }));
+        let written = match ready.ok().flatten() {
+            Some((lock, record)) => {
+                desk.write(|log| log.append_under(lock, vec![record]), vec![call.then]);
                 Ok(())
             }
             None => Err(call),
@@ -260,7 +266,7 @@ impl Desk {
     fn run(&self) {
         while let Some(calls) = self.next() {
             let count = calls.len() as u64;
-            self.write(calls, AuditLog::append_in_time);
+            self.write_all(calls);
             let mut state = self.state();
             state.tried += count;
             state.writes = false;
@@ -288,13 +294,16 @@ impl Desk {
         Some(mem::replace(&mut state.calls, rest))
     }
 
-    fn write(&self, entries: Vec<Entry>, append: impl FnOnce(&AuditLog, Vec<CallRecord>) -> Result<u64, StoreError>) {
-        let count = entries.len();
+    fn write_all(&self, entries: Vec<Entry>) {
         let (calls, waiting): (Vec<_>, Vec<_>) = entries.into_iter().map(|entry| (entry.call, entry.then)).unzip();
+        self.write(|log| log.append(calls), waiting);
+    }
+
+    /// Writes as many calls as there are in `waiting`, and tells who waits for them.
+    fn write(&self, append: impl FnOnce(&AuditLog) -> Result<u64, StoreError>, waiting: Vec<Option<Then>>) {
+        let count = waiting.len();
         // Whoever waits would wait for ever if the thread ended with one call.
-        let written = catch_unwind(AssertUnwindSafe(|| {
-            append(&self.log, calls.into_iter().map(record_of).collect())
-        }));
+        let written = catch_unwind(AssertUnwindSafe(|| append(&self.log)));
         let error = match written {
             Ok(Ok(_)) => None,
             Ok(Err(error)) => Some(error.to_string()),
@@ -320,12 +329,6 @@ fn missing(count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn one_missing_call_is_one() {
-        let told = [1, 2].map(super::missing);
-        assert_eq!(told, ["1 call is missing in it", "2 calls are missing in it"]);
-    }
-
     use std::fs;
 
     use serde_json::json;
@@ -350,6 +353,14 @@ mod tests {
         records
             .map(|record| record.unwrap().fields["input"]["n"].as_u64().unwrap())
             .collect()
+    }
+
+    #[test]
+    fn one_missing_call_is_one() {
+        assert_eq!(
+            [1, 2].map(missing),
+            ["1 call is missing in it", "2 calls are missing in it"]
+        );
     }
 
     #[test]
