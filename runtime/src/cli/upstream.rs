@@ -12,7 +12,6 @@ use devloop_contract::Tool;
 use devloop_core::catalogue::names::prefix;
 use devloop_core::catalogue::{Catalogue, ConnectionState, TOOL_SEARCH};
 use devloop_core::registry::Definition;
-
 use serde_json::{Map, Value};
 
 use super::Exit;
