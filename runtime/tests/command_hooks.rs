@@ -415,38 +415,76 @@ fn a_hook_that_takes_too_long_ends_with_all_that_it_started() {
 }
 
 #[test]
-#[ignore = "started by the next test, in a process that it kills"]
+#[ignore = "started by the next test, in a process that is killed"]
 fn a_process_that_is_killed_while_a_hook_runs() {
-    let Some(dir) = std::env::var_os("DEVLOOP_TEST_DIR") else {
+    let (Some(dir), Ok(first)) = (
+        std::env::var_os("DEVLOOP_TEST_DIR"),
+        std::env::var("DEVLOOP_TEST_FIRST"),
+    ) else {
         return;
     };
     let fixture = Fixture::new();
     let dir = PathBuf::from(dir);
     let script = format!(
-        "sleep 1000 &\necho $! > {}\necho $$ > {}\ntrap '' TERM\nwait",
+        "trap '' TERM\n{first}\nsleep 1000 &\necho $! > {}\necho $$ > {}\nwait",
         dir.join("child").display(),
         dir.join("own").display()
     );
     fixture.echo(&fixture.session([fixture.hook(Event::Before, &script)]));
 }
 
-#[test]
-fn a_hook_ends_with_all_that_it_started_when_this_process_is_killed() {
+/// The ids of a hook and of what it starts, in a process that has been killed; `first` is what the hook does first.
+fn ids_left_by_a_process_that_is_killed(first: &str) -> [i32; 2] {
     let dir = tempfile::tempdir().unwrap();
     let mut process = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "a_process_that_is_killed_while_a_hook_runs"])
         .env("DEVLOOP_TEST_DIR", dir.path())
+        .env("DEVLOOP_TEST_FIRST", first)
         .env("TMPDIR", dir.path())
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
     let ids = ["own", "child"].map(|name| number_in(&dir.path().join(name)));
+    // It may have been killed by the hook.
     process.kill().unwrap();
     process.wait().unwrap();
-    for id in ids {
+    ids
+}
+
+#[test]
+fn a_hook_ends_with_all_that_it_started_when_this_process_is_killed() {
+    for id in ids_left_by_a_process_that_is_killed("") {
         gone(id);
     }
+}
+
+#[test]
+fn a_hook_that_kills_this_process_at_once_ends_with_all_that_it_started() {
+    for _ in 0..3 {
+        for id in ids_left_by_a_process_that_is_killed("kill -s KILL $PPID") {
+            gone(id);
+        }
+    }
+}
+
+// The system's files about processes are Linux's.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hook_starts_under_the_eyes_of_the_process_that_would_end_it() {
+    let fixture = Fixture::new();
+    let seen = fixture.file("seen");
+    // The fifth field of what the system says of a process is its group.
+    let script = format!(
+        "read -r _ _ _ _ group _ < /proc/$$/stat\ntr '\\0' ' ' < /proc/$group/cmdline > {}",
+        seen.display()
+    );
+    assert_eq!(fixture.with(Event::Before, &script), hello());
+    let leader = fs::read_to_string(&seen).unwrap();
+    assert!(
+        leader.trim_end().ends_with("devloop-guard"),
+        "the group is led by {leader}"
+    );
 }
 
 #[test]

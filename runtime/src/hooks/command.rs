@@ -22,6 +22,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +39,7 @@ use serde_json::{Map, Value, json};
 
 use super::{After, Before, Hook, HookCall};
 use crate::call::{Boxed, CallOutcome};
-use crate::watcher::Watcher;
+use crate::watcher::{Watcher, id_of};
 
 /// The most that is read of what a hook says.
 const MOST_SAID: u64 = 256 * 1024;
@@ -157,16 +158,15 @@ impl CommandHook {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut group = Group::of(command.spawn()?);
-        let child = &mut group.leader;
+        let mut group = Group::start(command)?;
+        let child = &mut group.program;
         if let Some(mut stdin) = child.stdin.take() {
             // A hook that does not read its input is none the worse for it.
             thread::Builder::new().spawn(move || stdin.write_all(input.as_bytes()))?;
         }
         let (stdout, stderr) = (read(child.stdout.take())?, read(child.stderr.take())?);
         let latest = Instant::now() + self.timeout;
-        while !group.leader_has_ended()? {
+        while !group.program_has_ended()? {
             if Instant::now() >= latest {
                 return Err(Unheard::TooLate(self.timeout));
             }
@@ -228,34 +228,37 @@ impl Drop for Waited {
 
 /// The processes of a hook, which end with it.
 struct Group {
-    leader: Child,
-    /// Ends them when this process is killed before it can.
+    program: Child,
+    /// Leads the group, and ends it when this process is killed before it can. Without one, the program leads.
     watcher: Option<Watcher>,
     ended: bool,
 }
 
 impl Group {
-    fn of(leader: Child) -> Self {
-        let watcher = id_of(&leader).and_then(|id| {
-            let unwatched =
-                |error| tracing::debug!("nothing watches over a hook in case that this process is killed: {error}");
-            Watcher::over(id).map_err(unwatched).ok()
-        });
-        Self {
-            leader,
+    fn start(mut command: Command) -> io::Result<Self> {
+        let unwatched =
+            |error| tracing::debug!("nothing watches over a hook in case that this process is killed: {error}");
+        let watcher = Watcher::start().map_err(unwatched).ok();
+        let group = watcher.as_ref().and_then(Watcher::group);
+        command.process_group(group.map_or(0, Pid::as_raw_pid));
+        Ok(Self {
+            program: command.spawn()?,
             watcher,
             ended: false,
-        }
+        })
     }
 
     fn id(&self) -> Option<Pid> {
-        id_of(&self.leader)
+        match &self.watcher {
+            Some(watcher) => watcher.group(),
+            None => id_of(&self.program),
+        }
     }
 
     /// Whether the program itself has ended. Its id stays taken.
-    fn leader_has_ended(&self) -> io::Result<bool> {
+    fn program_has_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        match self.id() {
+        match id_of(&self.program) {
             Some(id) => Ok(waitid(WaitId::Pid(id), options)?.is_some()),
             None => Ok(true),
         }
@@ -270,9 +273,9 @@ impl Group {
             let _ = kill_process_group(id, Signal::KILL);
         }
         self.ended = true;
-        // Before the id can mean somebody else.
+        let status = self.program.wait();
         self.watcher = None;
-        self.leader.wait()
+        status
     }
 }
 
@@ -281,10 +284,6 @@ impl Drop for Group {
         // Nobody is left who could be told.
         let _ = self.end();
     }
-}
-
-fn id_of(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
 fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Vec<u8>>> {

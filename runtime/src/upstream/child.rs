@@ -4,7 +4,8 @@
 //! nothing else), for what it writes to standard error, for the order in which it is asked to end, and for its end when
 //! this process is killed itself. Leaves out what is said over its standard input and output.
 //!
-//! When this process is killed, a [`watcher`] ends the group. A program that leaves its group is out of reach.
+//! When this process is killed, a [`watcher`], which leads the group, ends it. A program that leaves its group is out of
+//! reach.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -121,14 +122,24 @@ pub(super) fn start<'e>(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
         .kill_on_drop(true);
     if let Some(directory) = directory {
         program.current_dir(directory);
     }
-    let mut child = program.spawn()?;
+    let unwatched =
+        |error| tracing::debug!("nothing watches over a server in case that this process is killed: {error}");
+    let mut watcher = Command::from(watcher::command()).spawn().map_err(unwatched).ok();
+    let leader = watcher.as_ref().and_then(id_of);
+    // Without a watcher it leads its group itself.
+    program.process_group(leader.map_or(0, Pid::as_raw_pid));
+    let mut child = program.spawn().inspect_err(|_| {
+        if let Some(watcher) = &mut watcher {
+            // It would go by itself a second later.
+            let _ = watcher.start_kill();
+        }
+    })?;
     let missing = || io::Error::other("a pipe to the program is missing");
-    let leader = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let leader = leader.or_else(|| id_of(&child));
     let leader = leader.ok_or_else(|| io::Error::other("the program has no process id"))?;
     let group = Arc::new(Group::new(leader));
     let stdin = child.stdin.take().ok_or_else(missing)?;
@@ -136,7 +147,12 @@ pub(super) fn start<'e>(
     let stderr = child.stderr.take().ok_or_else(missing)?;
     tokio::spawn(read_stderr(stderr, said));
     let (tell, ended) = watch::channel(None);
-    tokio::spawn(watch_over(child, Arc::clone(&group), tell));
+    let processes = Processes {
+        program: child,
+        watcher,
+        group: Arc::clone(&group),
+    };
+    tokio::spawn(watch_over(processes, tell));
     let program = Program { group, ended };
     Ok(Started { program, stdin, stdout })
 }
@@ -206,35 +222,34 @@ impl Group {
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
+}
 
-    fn leader(&self) -> Option<Pid> {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner)
+/// The processes that must be waited for. Dropped, as when its runtime ends, it kills the group.
+struct Processes {
+    program: Child,
+    watcher: Option<Child>,
+    group: Arc<Group>,
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.group.sweep();
     }
 }
 
 /// Waits for the program and sweeps up behind it.
-async fn watch_over(mut child: Child, group: Arc<Group>, tell: watch::Sender<Option<Ended>>) {
-    let mut guard = match start_guard(&group) {
-        Ok(guard) => Some(guard),
-        Err(error) => {
-            tracing::debug!("nothing watches over a server in case that this process is killed: {error}");
-            None
-        }
-    };
-    let status = child.wait().await.ok();
-    group.sweep();
+async fn watch_over(mut processes: Processes, tell: watch::Sender<Option<Ended>>) {
+    let status = processes.program.wait().await.ok();
+    processes.group.sweep();
     let _ = tell.send(Some(Ended { status }));
-    if let Some(guard) = &mut guard {
-        if let Some(mut stdin) = guard.stdin.take() {
-            let _ = stdin.write_all(watcher::DONE).await;
-        }
-        let _ = guard.wait().await;
+    if let Some(watcher) = &mut processes.watcher {
+        // It was killed with its group.
+        let _ = watcher.wait().await;
     }
 }
 
-fn start_guard(group: &Group) -> io::Result<Child> {
-    let leader = group.leader().ok_or_else(|| io::Error::other("it has ended already"))?;
-    Command::from(watcher::command(leader)).spawn()
+fn id_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()?).ok()?)
 }
 
 async fn read_stderr(mut stderr: impl AsyncRead + Unpin, mut said: impl FnMut(&str)) {

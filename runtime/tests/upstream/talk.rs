@@ -307,6 +307,21 @@ fn dropping_ends_the_whole_group_too() {
     });
 }
 
+// The system's files about processes are Linux's.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_starts_under_the_eyes_of_the_process_that_would_end_it() {
+    run(async {
+        let rig = start(&[("s", fake(&[]))], &options());
+        let program = pid(&rig.structured("s", "pid").await);
+        let program = i32::try_from(program).ok().and_then(rustix::process::Pid::from_raw);
+        let leader = rustix::process::getpgid(program).expect("it runs").as_raw_pid();
+        let leader = std::fs::read_to_string(format!("/proc/{leader}/cmdline")).expect("it runs");
+        assert!(leader.contains("devloop-guard"), "the group is led by {leader}");
+        rig.upstreams.close().await;
+    });
+}
+
 /// Not a test of its own: it is started by the next one, and killed.
 #[test]
 #[ignore = "started by another test"]
