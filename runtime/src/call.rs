@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use devloop_contract::{FailureBody, ValidationError};
+use devloop_contract::{FailureBody, InternalError, ValidationError};
 use devloop_core::catalogue::{Catalogue, Change};
 use devloop_core::events::Subscription;
 use devloop_core::registry::Definition;
@@ -18,6 +18,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+
+use crate::caught::Panic;
 
 /// A future that a trait object gives.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -185,6 +187,24 @@ pub(crate) fn text_block(text: &str) -> Value {
 }
 
 impl CallOutcome {
+    /// An internal error under its id.
+    pub(crate) fn internal(error: &InternalError, error_id: String) -> Self {
+        Self::Internal {
+            message: error.to_string(),
+            chain: error.chain(),
+            error_id,
+            hint: error.hint().to_owned(),
+        }
+    }
+
+    /// The way of a call broke off, which is logged here; of a tool that does so its session tells.
+    pub(crate) fn broke_off(panic: Panic) -> Self {
+        let error = InternalError::new("the call broke off", panic);
+        let error_id = format!("err-{}", uuid::Uuid::now_v7());
+        tracing::error!(error_id, "{}", error.chain());
+        Self::internal(&error, error_id)
+    }
+
     /// The outcome as one JSON object, for faces without a wire form of their own: the result itself, or
     /// `{ok: false, code, reason, hint?, details?}` with a code of the call path's own where the tool has none.
     pub fn to_json(&self) -> Value {
@@ -228,7 +248,7 @@ impl CallOutcome {
 
 /// What broke, with its causes.
 pub(crate) fn with_causes(message: &str, chain: &str) -> String {
-    // A chain begins with the message, unless it comes from a panic.
+    // A chain of ours begins with the message; a host's need not.
     if chain.starts_with(message) {
         chain.to_owned()
     } else {

@@ -145,6 +145,7 @@
 
 pub mod artifacts;
 pub mod call;
+mod caught;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;

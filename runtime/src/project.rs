@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use devloop_core::store::{Clock, Replay, Store, StoreError, SystemClock};
 use devloop_core::timeline::Timeline;
 
 use crate::artifacts;
+use crate::caught::caught_now;
 use crate::config::{Config, ConfigError};
 use crate::events::{Listener, Replayed};
 use crate::execution::Executor;
@@ -285,12 +285,7 @@ impl Project {
     /// # Errors
     /// Why it refuses it, or that it panicked.
     pub(crate) fn tell_runtime_state(&self, change: &RuntimeStateChange) -> Result<(), String> {
-        let tell = AssertUnwindSafe(|| self.controller.runtime_state(change));
-        catch_unwind(tell).unwrap_or_else(|panic| {
-            let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(format!("it panicked: {}", said.unwrap_or("without a word")))
-        })
+        caught_now(|| self.controller.runtime_state(change)).unwrap_or_else(|panic| Err(panic.to_string()))
     }
 
     /// The store of what belongs to the machinery.

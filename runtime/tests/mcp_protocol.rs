@@ -572,7 +572,7 @@ async fn a_panic_is_an_internal_error() {
     client.call(1, "panic", json!({})).await;
     let answer = client.next().await;
     assert!(
-        text_of(&answer).starts_with("internal error: the tool broke off: as asked\n"),
+        text_of(&answer).starts_with("internal error: the call broke off: it panicked: as asked\n"),
         "{answer}"
     );
     client.nothing_but_a_ping().await;

@@ -40,7 +40,6 @@ mod work;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -62,8 +61,9 @@ use tokio_util::sync::CancellationToken;
 use self::desk::Desk;
 pub use self::streaming::StreamingExecutor;
 use self::work::Done;
-pub(crate) use self::work::caught;
-pub use self::work::{Ended, Facts, FromFn, Late, Panic, Place, Report, Running, Try, Verdict, Work, work};
+pub use self::work::{Ended, Facts, FromFn, Late, Place, Report, Running, Try, Verdict, Work, work};
+pub use crate::caught::Panic;
+use crate::caught::{caught, caught_now};
 
 /// How long a call that ran out of time may take to stop before its answer no longer waits for it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -367,8 +367,8 @@ impl Executor {
         let Some(observer) = &self.inner.observer else {
             return;
         };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| told(&**observer))) {
-            tracing::error!("the observer of calls: {}", work::said(&*panic));
+        if let Err(panic) = caught_now(|| told(&**observer)) {
+            tracing::error!("the observer of calls: {panic}");
         }
     }
 }

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::work::{Panic, caught, said};
+use crate::caught::{Panic, caught, caught_now};
 
 /// The calls of one answer of a model, each of which ends in a `T`.
 ///
@@ -213,12 +212,12 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     fn launch(self: &Arc<Self>, ticket: Ticket, start: Start<T>, cancel: CancellationToken) {
-        let begun = catch_unwind(AssertUnwindSafe(|| start(cancel)));
+        let begun = caught_now(|| start(cancel));
         let shared = Arc::clone(self);
         Handle::current().spawn(async move {
             let result = match begun {
                 Ok(call) => caught(call).await,
-                Err(panic) => Err(said(&*panic)),
+                Err(panic) => Err(panic),
             };
             let mut state = shared.lock();
             state.running.remove(&ticket);

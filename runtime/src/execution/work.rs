@@ -1,16 +1,12 @@
 //! What a call is made of, as the executor sees it, and how it can end.
 //!
-//! Answers for the data and for catching panics. Leaves out when anything runs.
+//! Answers for the data. Leaves out when anything runs.
 
 use std::error::Error;
-use std::fmt;
-use std::future::{Future, poll_fn, ready};
+use std::future::{Future, ready};
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use devloop_contract::tool::{Kind, Parallelism};
@@ -18,6 +14,8 @@ use devloop_core::execution::flow::Busy;
 use devloop_core::execution::retry::{Replay, Transient};
 use devloop_core::registry::Definition;
 use tokio::task::JoinHandle;
+
+use crate::caught::Panic;
 
 /// What decides when and how a call runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -248,45 +246,4 @@ pub(super) enum Done<T> {
     Panicked(Panic),
     /// It never began.
     Never,
-}
-
-/// A panic that was caught.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Panic {
-    message: String,
-}
-
-impl Panic {
-    pub(super) fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-        }
-    }
-}
-
-impl fmt::Display for Panic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for Panic {}
-
-/// Polls a future, and turns a panic into an error.
-pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panic> {
-    let mut future = pin!(future);
-    poll_fn(
-        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-            Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(said(&*panic))),
-        },
-    )
-    .await
-}
-
-/// What a panic said.
-pub(super) fn said(panic: &(dyn std::any::Any + Send)) -> Panic {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Panic::new(format!("it panicked: {}", text.unwrap_or("without a word")))
 }

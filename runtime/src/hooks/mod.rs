@@ -33,13 +33,13 @@ mod command;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use devloop_core::permission::{Decision, Mode};
 use devloop_core::registry::Definition;
 use serde_json::{Map, Value};
 
 use crate::call::{Boxed, CallOutcome};
+use crate::caught::caught_now;
 use crate::identity::Identity;
 
 pub use command::{CommandHook, Event};
@@ -114,5 +114,5 @@ pub trait Hook: fmt::Debug + Send + Sync {
 
 /// The name of a hook, also of one that panics when it is asked.
 pub(crate) fn name_of(hook: &dyn Hook) -> Cow<'static, str> {
-    catch_unwind(AssertUnwindSafe(|| hook.name())).unwrap_or("a hook whose name panics".into())
+    caught_now(|| hook.name()).unwrap_or("a hook whose name panics".into())
 }

@@ -4,7 +4,6 @@
 //! when nobody waits for it any more, it is written, too. Leaves out the form of a record, its redaction and its writing (the
 //! core's `audit`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -18,6 +17,7 @@ use tokio::sync::oneshot;
 use super::Session;
 use super::work::Track;
 use crate::call::{CallOutcome, CallRequest, with_causes};
+use crate::caught::caught_now;
 
 /// What is known of a call until it has ended.
 pub(super) struct Trail {
@@ -141,7 +141,7 @@ impl Known {
 
 /// The time by a clock of the host's, which must not break the record off: it may be made while a panic unwinds.
 fn now(clock: &dyn Clock) -> Timestamp {
-    catch_unwind(AssertUnwindSafe(|| clock.now())).unwrap_or_else(|_| Timestamp::now())
+    caught_now(|| clock.now()).unwrap_or_else(|_| Timestamp::now())
 }
 
 /// The outcome as one code, and why.

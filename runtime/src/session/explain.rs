@@ -3,7 +3,6 @@
 //! Answers for the facts behind `devloop explain`: decision, files, turn. Leaves out what hooks would say, as a hook may do
 //! anything; they are named.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use devloop_core::permission::{Decision, Verdict};
@@ -17,6 +16,7 @@ use super::admission::Judged;
 use super::sandbox::{bound, sandbox_for};
 use super::work::{Stop, build};
 use crate::call::CallOutcome;
+use crate::caught::caught_now;
 use crate::hooks::{Hook, name_of};
 
 /// What would become of a call.
@@ -108,12 +108,9 @@ impl Session {
             Ok(invocation) => invocation,
             Err(refusal) => {
                 let told = self.outcome(definition, Err(Stop::Refused(refusal)));
-                return Err(Box::new(told.unwrap_or_else(|error| CallOutcome::Internal {
-                    message: error.to_string(),
-                    chain: error.chain(),
-                    error_id: "none".to_owned(),
-                    hint: error.hint().to_owned(),
-                })));
+                return Err(Box::new(
+                    told.unwrap_or_else(|error| CallOutcome::internal(&error, "none".to_owned())),
+                ));
             }
         };
         let decision = self.decide(&invocation);
@@ -127,7 +124,7 @@ impl Session {
         let judged = Judged::new(invocation, decision);
         let call = self.hook_call(&judged, "");
         // One that panics is asked when the call is made, and denies it.
-        let listens = |hook: &&Arc<dyn Hook>| catch_unwind(AssertUnwindSafe(|| hook.hears(call))).unwrap_or(true);
+        let listens = |hook: &&Arc<dyn Hook>| caught_now(|| hook.hears(call)).unwrap_or(true);
         let heard = self.hooks().iter().filter(listens);
         let heard = heard.map(|hook| name_of(&**hook).into_owned()).collect();
         let Judged {

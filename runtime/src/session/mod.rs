@@ -40,8 +40,9 @@ use devloop_generated::{HandleAll, ToolId};
 use tokio::sync::OnceCell;
 
 use crate::call::{Approver, CallOutcome, CallRequest, Changes, Listing, ToolService};
+use crate::caught::caught;
 use crate::context::{Context, MayBlock, Parts};
-use crate::execution::{CallId, Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor, caught, real_path};
+use crate::execution::{CallId, Ended, Facts, Lane, Late, Pending, Place, StreamingExecutor, real_path};
 use crate::hooks::{After, Hook, name_of};
 use crate::identity::Identity;
 use crate::project::Project;
@@ -56,7 +57,7 @@ pub(crate) use upstream::LARGEST_ANSWER;
 
 use builder::{bounded, instructions};
 use lists::Lists;
-use outcome::{closed, itself, no_turn, panicked, timed_out, unforeseen};
+use outcome::{closed, itself, no_turn, panicked, timed_out};
 use sandbox::sandbox_for;
 use work::{Begun, Body, Call, Carrying, Ran, Stop, Track, Within, build, typed};
 
@@ -247,7 +248,7 @@ impl Session {
         let rest = async move {
             // What panics here is a host's: names of hooks, ids of errors.
             let ended = caught(session.ended(submitted)).await;
-            let outcome = ended.unwrap_or_else(|panic| unforeseen(&panic));
+            let outcome = ended.unwrap_or_else(CallOutcome::broke_off);
             trail.end(&outcome).await;
             let judged = track.as_ref().and_then(|track| track.judged.get());
             Carried {

@@ -107,12 +107,7 @@ impl Session {
             "{}",
             escalation.chain
         );
-        let outcome = CallOutcome::Internal {
-            message: error.to_string(),
-            chain: escalation.chain.clone(),
-            error_id: escalation.error_id.clone(),
-            hint: error.hint().to_owned(),
-        };
+        let outcome = CallOutcome::internal(error, escalation.error_id.clone());
         // Telling blocks: it appends to a journal, and what a controller does nobody knows.
         let session = self.clone();
         let told = tokio::task::spawn_blocking(move || {
@@ -128,18 +123,6 @@ impl Session {
             tracing::error!("the loop controller could not be told: {error}");
         }
         outcome
-    }
-}
-
-/// The path of calls itself broke off; handlers that do are told otherwise.
-pub(super) fn unforeseen(panic: &Panic) -> CallOutcome {
-    let error_id = format!("err-{}", uuid::Uuid::now_v7());
-    tracing::error!(error_id, "the path of a call: {panic}");
-    CallOutcome::Internal {
-        message: "the call broke off".to_owned(),
-        chain: panic.to_string(),
-        error_id,
-        hint: "This was reported; calling again is unlikely to help.".to_owned(),
     }
 }
 

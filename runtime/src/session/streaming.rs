@@ -6,7 +6,6 @@
 use devloop_contract::tool::{Kind, Parallelism};
 use devloop_core::execution::turn;
 
-use super::outcome::unforeseen;
 use super::{Carried, Session};
 use crate::call::{CallOutcome, CallRequest};
 use crate::execution::StreamingExecutor;
@@ -71,7 +70,7 @@ impl StreamingCalls {
         let (id, result) = self.calls.next().await?;
         let carried = result.unwrap_or_else(|panic| Carried {
             call: None,
-            outcome: unforeseen(&panic),
+            outcome: CallOutcome::broke_off(panic),
             decision: None,
             retries: 0,
         });

@@ -11,12 +11,10 @@ mod library;
 mod list;
 mod progress;
 
-use std::future::{Future, pending, poll_fn};
+use std::future::pending;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use devloop_contract::InternalError;
@@ -41,6 +39,7 @@ use self::list::{List, Lists};
 use self::progress::Reporter;
 use super::ServeOptions;
 use crate::call::{CallOutcome, CallRequest, Listing, ToolService};
+use crate::caught::caught;
 
 /// A client's name for a call above this length is not taken over.
 const TOOL_USE_ID_LIMIT: usize = 256;
@@ -154,7 +153,8 @@ impl<S: ToolService> Server<S> {
                     if let Some(reporter) = &mut reporter {
                         reporter.finish().await;
                     }
-                    return outcome;
+                    // Without an answer the client would wait for ever.
+                    return outcome.unwrap_or_else(CallOutcome::broke_off);
                 }
                 () = self.stop.cancelled(), if !stopped => {
                     stopped = true;
@@ -332,30 +332,4 @@ async fn go_on(reporter: &mut Option<Reporter>) {
         Some(reporter) => reporter.go_on().await,
         None => pending().await,
     }
-}
-
-/// Polls the call, and turns a panic into an internal error: without an answer the client would wait for ever.
-async fn caught(call: impl Future<Output = CallOutcome>) -> CallOutcome {
-    let mut call = pin!(call);
-    poll_fn(
-        |context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
-            Ok(poll) => poll,
-            Err(panic) => {
-                let chain = panic
-                    .downcast_ref::<&str>()
-                    .map(|text| (*text).to_owned())
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_else(|| "a panic without a text".into());
-                let error_id = Uuid::now_v7().to_string();
-                tracing::error!(%error_id, "a call panicked: {chain}");
-                Poll::Ready(CallOutcome::Internal {
-                    message: "the tool broke off".into(),
-                    chain,
-                    error_id,
-                    hint: "This was reported; calling again is unlikely to help.".into(),
-                })
-            }
-        },
-    )
-    .await
 }
