@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
+use devloop_core::catalogue::names::is_of;
 use devloop_core::catalogue::{Catalogue, ConnectionState, Snapshot};
 use devloop_core::permission::{self, Memory, Mode, Verdict};
 use devloop_core::registry::{Definition, Owner, PathRule, projection};
@@ -18,7 +19,7 @@ use super::Exit;
 use super::call::{Unprepared, arguments, read_input};
 use super::log::{Delivery, Log};
 use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, short, table};
-use super::upstream::{connect, is_of, is_well, no_server, problem, the_servers};
+use super::upstream::{connect, is_well, no_server, problem, the_servers};
 use crate::config::Config;
 use crate::upstream::{CallError, CallOptions, McpConfig, ServerStatus, Upstreams};
 

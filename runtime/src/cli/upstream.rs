@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_contract::Tool;
-use devloop_core::catalogue::names::prefix;
+use devloop_core::catalogue::names::is_of;
 use devloop_core::catalogue::{Catalogue, ConnectionState, TOOL_SEARCH};
 use devloop_core::registry::Definition;
 use serde_json::{Map, Value};
@@ -58,11 +58,6 @@ impl Servers {
         }
         Ok(Some(config))
     }
-}
-
-/// Whether a tool can be one of a server, by its name.
-pub(super) fn is_of(server: &str, tool: &str) -> bool {
-    tool.starts_with(&prefix(server))
 }
 
 /// Whether a tool of a spec goes on to upstream servers, or looks for their tools.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use devloop_contract::failure::FailureBody;
-use devloop_core::catalogue::names::{prefix, served};
+use devloop_core::catalogue::names::{is_of, served};
 use devloop_core::catalogue::{ConnectionState, Notice, Offered, Refused, Replaced};
 use devloop_core::text::harmless;
 use serde_json::{Map, Value, json};
@@ -84,9 +84,7 @@ impl Session {
     /// not there.
     pub(super) fn server_not_there(&self, tool: &str) -> Option<FailureBody> {
         let statuses = self.inner.upstreams.get()?.statuses();
-        let status = statuses
-            .into_iter()
-            .find(|status| tool.starts_with(&prefix(&status.server)))?;
+        let status = statuses.into_iter().find(|status| is_of(&status.server, tool))?;
         let state = match status.state {
             ConnectionState::Connected => match status.refused {
                 // What was taken before it is there still.
@@ -124,7 +122,7 @@ impl Session {
             return;
         };
         for status in upstreams.statuses() {
-            if tool.starts_with(&prefix(&status.server)) {
+            if is_of(&status.server, tool) {
                 upstreams
                     .server_settled(&status.server, upstreams.began() + PATIENCE)
                     .await;

@@ -139,24 +139,21 @@ impl Watched {
                     Err(error) => error,
                 };
                 let too_large = chain(&error).contains(TOO_LARGE);
-                let fault = if too_large {
-                    Fault::TooLarge
+                let (fault, error) = if too_large {
+                    // The library looks into this error, and it has no address.
+                    (Fault::TooLarge, error)
                 } else {
-                    Fault::Broken(cause(&error))
+                    let cause = cause(&error);
+                    (Fault::Broken(cause.clone()), SseError::Body(cause.into()))
                 };
                 if numbered && !too_large {
-                    return Err(SseError::Body(cause(&error).into()));
+                    return Err(error);
                 }
                 if listens {
                     watched.fate.seal(fault.of_a_connection(&watched.place), Hope::Some);
                 }
                 let Some(id) = &id else {
-                    // The library looks into this error, and it has no address.
-                    return Err(if too_large {
-                        error
-                    } else {
-                        SseError::Body(cause(&error).into())
-                    });
+                    return Err(error);
                 };
                 if !too_large {
                     // It may have been this stream alone.
@@ -285,21 +282,20 @@ impl StreamableHttpClient for Watched {
             }
             other => other,
         };
-        match &fault {
-            Fault::Unreachable(_) | Fault::Broken(_) | Fault::Session(_) => {
-                self.fate.seal(fault.of_a_connection(&self.place), Hope::Some);
-                // The library goes on for ever with other errors.
-                Err(StreamableHttpError::ServerDoesNotSupportSse)
-            }
+        let is_over = match &fault {
+            Fault::Unreachable(_) | Fault::Broken(_) | Fault::Session(_) => true,
             // Something stands before the server, which is not there now.
-            Fault::Status(status, _) if again && is_of_a_proxy(*status) => {
-                self.fate.seal(fault.of_a_connection(&self.place), Hope::Some);
-                Err(StreamableHttpError::ServerDoesNotSupportSse)
-            }
-            _ if again => Err(without_address(error)),
-            // Not every server has a stream of its own, and some say so in another way than they should.
-            _ => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            Fault::Status(status, _) => again && is_of_a_proxy(*status),
+            Fault::Nonsense(_) | Fault::TooLarge => false,
+        };
+        if is_over {
+            self.fate.seal(fault.of_a_connection(&self.place), Hope::Some);
+        } else if again {
+            return Err(without_address(error));
         }
+        // The library goes on for ever with other errors. Where nothing is over, the server has no stream of its own: not
+        // every one has, and some say so in another way than they should.
+        Err(StreamableHttpError::ServerDoesNotSupportSse)
     }
 }
 

@@ -32,8 +32,20 @@ pub fn served(server: &str, tool: &str) -> String {
     name
 }
 
+/// Whether a served name can be one of a server's tools.
+///
+/// ```
+/// use devloop_core::catalogue::names::is_of;
+///
+/// assert!(is_of("github", "github__list_issues"));
+/// assert!(!is_of("git", "github__list_issues"));
+/// ```
+pub fn is_of(server: &str, name: &str) -> bool {
+    name.starts_with(&prefix(server))
+}
+
 /// What the names of a server's tools begin with.
-pub fn prefix(server: &str) -> String {
+fn prefix(server: &str) -> String {
     let mut prefix = segment(server, First::Letter);
     prefix.push_str("__");
     prefix
@@ -207,6 +219,7 @@ mod tests {
                 for (server, tool) in originals {
                     let name = served(&server, &tool);
                     check(&name);
+                    prop_assert!(is_of(&server, &name));
                     let (one, other) = name.split_once("__").unwrap();
                     prop_assert!(one.len() <= SEGMENT && other.len() <= SEGMENT);
                     let pair = (server, tool);
