@@ -1,7 +1,7 @@
 //! JSON as it came over the wire: parsed once, with duplicate keys found on the way, and the id of a frame that does
 //! not parse at all.
 //!
-//! Answers for [`parse`] and [`IdScanner`]. Leaves out what a frame means: that is `framing`.
+//! Answers for [`parse`], [`IdScanner`] and [`kind`]. Leaves out what a frame means: that is `framing`.
 
 use std::fmt;
 
@@ -327,6 +327,18 @@ impl IdScanner {
         if let Ok(id @ (Value::Number(_) | Value::String(_))) = serde_json::from_slice(&self.captured) {
             self.id = Some(id);
         }
+    }
+}
+
+/// The type of a value, in words.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
     }
 }
 

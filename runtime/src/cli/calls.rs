@@ -12,7 +12,7 @@ use devloop_generated as generated;
 use serde_json::Value;
 
 use super::Exit;
-use super::journal::{Coming, Format, Since, View, since};
+use super::journal::{Coming, Format, Since, View, shown, since, who};
 use super::output::{BAD, FAINT, GOOD, NAME, Printer, harmless};
 use super::target::{self, existing_project};
 
@@ -88,15 +88,8 @@ fn code(record: &Record) -> Option<&str> {
 
 /// One line for a person. Every text of it is somebody's input.
 fn row(text: &mut String, record: &Record) {
-    let field = |name: &str| match record.fields.get(name) {
-        Some(Value::String(text)) => harmless(text),
-        Some(Value::Null) | None => String::new(),
-        Some(other) => harmless(&other.to_string()),
-    };
-    let agent = match &*field("unit_id") {
-        "" => field("agent"),
-        unit => format!("{}/{unit}", field("agent")),
-    };
+    let field = |name: &str| shown(record, name);
+    let agent = who(record);
     let code = harmless(code(record).unwrap_or("?"));
     let style = if code == OK { GOOD } else { BAD };
     let outcome = record.fields.get("outcome");

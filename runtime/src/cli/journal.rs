@@ -15,8 +15,9 @@ use devloop_core::timeline::Timeline;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, SpanRelativeTo, Timestamp};
+use serde_json::Value;
 
-use super::output::{Printer, counted, json_line};
+use super::output::{Printer, counted, harmless, json_line};
 use super::{Exit, signals};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -241,6 +242,24 @@ fn stop_flag() -> Arc<AtomicBool> {
         set.store(true, Ordering::Relaxed);
     });
     flag
+}
+
+/// A field of a record for a terminal: every text of it is somebody's input.
+pub(super) fn shown(record: &Record, field: &str) -> String {
+    match record.fields.get(field) {
+        Some(Value::String(text)) => harmless(text),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => harmless(&other.to_string()),
+    }
+}
+
+/// Whose a record is: the agent, with its unit.
+pub(super) fn who(record: &Record) -> String {
+    let agent = shown(record, "agent");
+    match &*shown(record, "unit_id") {
+        "" => agent,
+        unit => format!("{agent}/{unit}"),
+    }
 }
 
 /// A number, a time or a duration before now.

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use super::Exit;
 use super::call::{Unprepared, arguments, read_input};
 use super::log::{Delivery, Log};
-use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, short, table};
+use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, table};
+use super::tools;
 use super::upstream::{connect, is_well, no_server, problem, the_servers};
 use crate::config::Config;
 use crate::upstream::{CallError, CallOptions, McpConfig, ServerStatus, Upstreams};
@@ -254,27 +255,14 @@ fn show_tools(connected: &Connected<'_>, format: Format, printer: &mut Printer) 
     let statuses = connected.upstreams.statuses();
     match format {
         Format::Table => {
-            let rows: Vec<_> = snapshot
-                .all()
-                .map(|entry| {
-                    let tool = entry.definition();
-                    [
-                        tool.name.to_string(),
-                        tool.kind.as_str().to_owned(),
-                        short(&tool.summary),
-                    ]
-                })
-                .collect();
-            for (row, line) in rows.iter().zip(table(&rows)) {
-                printer.line(format_args!("{NAME}{}{NAME:#}{}", row[0], &line[row[0].len()..]));
-            }
+            let count = tools::lines(snapshot.all().map(|entry| entry.definition()), printer);
             for (server, tools) in &aside {
                 for tool in tools {
                     let text = harmless(&format!("{server}: {tool}"));
                     printer.line(format_args!("{WARN}set aside{WARN:#} {text}"));
                 }
             }
-            printer.line(format_args!("{FAINT}{}.{FAINT:#}", counted(rows.len(), "tool")));
+            printer.line(format_args!("{FAINT}{}.{FAINT:#}", counted(count, "tool")));
         }
         Format::Json => {
             let tools: Result<Vec<Value>, _> = snapshot

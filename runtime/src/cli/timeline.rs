@@ -11,7 +11,7 @@ use devloop_core::store::journal::Record;
 use serde_json::Value;
 
 use super::Exit;
-use super::journal::{Coming, Format, Since, View, since};
+use super::journal::{Coming, Format, Since, View, shown, since, who};
 use super::output::{BAD, FAINT, NAME, Printer, WARN, harmless};
 use super::target::{self, existing_project};
 
@@ -70,11 +70,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
 
 /// One line for a person. Every text of it is somebody's input.
 fn row(text: &mut String, record: &Record) {
-    let field = |name: &str| match record.fields.get(name) {
-        Some(Value::String(text)) => harmless(text),
-        Some(Value::Null) | None => String::new(),
-        Some(other) => harmless(&other.to_string()),
-    };
+    let field = |name: &str| shown(record, name);
     let level = field("level");
     let style = match &*level {
         "error" => BAD,
@@ -82,10 +78,7 @@ fn row(text: &mut String, record: &Record) {
         "debug" => FAINT,
         _ => Style::new(),
     };
-    let agent = match &*field("unit_id") {
-        "" => field("agent"),
-        unit => format!("{}/{unit}", field("agent")),
-    };
+    let agent = who(record);
     let mut refs = String::new();
     for about in record
         .fields

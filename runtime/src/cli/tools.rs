@@ -160,8 +160,17 @@ fn print(tools: &[Arc<Definition>], format: Format, printer: &mut Printer) -> Ex
 }
 
 fn show(tools: &[Arc<Definition>], printer: &mut Printer) {
+    lines(tools, printer);
+    printer.line(format_args!(
+        "{FAINT}{}. `devloop show TOOL` tells more.{FAINT:#}",
+        counted(tools.len(), "tool")
+    ));
+}
+
+/// One line for each tool. Says how many there are.
+pub(super) fn lines<'a>(tools: impl IntoIterator<Item = &'a Arc<Definition>>, printer: &mut Printer) -> usize {
     let rows: Vec<_> = tools
-        .iter()
+        .into_iter()
         .map(|tool| {
             [
                 tool.name.to_string(),
@@ -170,13 +179,10 @@ fn show(tools: &[Arc<Definition>], printer: &mut Printer) {
             ]
         })
         .collect();
-    for (tool, line) in tools.iter().zip(table(&rows)) {
-        printer.line(format_args!("{NAME}{}{NAME:#}{}", tool.name, &line[tool.name.len()..]));
+    for (row, line) in rows.iter().zip(table(&rows)) {
+        printer.line(format_args!("{NAME}{}{NAME:#}{}", row[0], &line[row[0].len()..]));
     }
-    printer.line(format_args!(
-        "{FAINT}{}. `devloop show TOOL` tells more.{FAINT:#}",
-        counted(tools.len(), "tool")
-    ));
+    rows.len()
 }
 
 /// The tools in one form. Says on standard error, in one line for each tool, what the provider is not told.

@@ -4,8 +4,6 @@
 //! no input or output. Leaves out how lines are cut (`lines`) and what depends on other frames (an id that is already in
 //! flight, the opening of a session): that is `transport`.
 
-use std::fmt;
-
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode,
     ErrorData, GetExtensions, ListToolsRequest, NumberOrString, PaginatedRequestParams, RequestId, RequestMetaObject,
@@ -13,7 +11,7 @@ use rmcp::model::{
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::json::{self, Duplicate, IdScanner};
+use crate::json::{self, Duplicate, IdScanner, kind};
 use crate::lines::{Line, Lines};
 
 /// The longest line that is read, in bytes, without its newline.
@@ -140,7 +138,7 @@ fn judge(line: &[u8], frames: &mut Vec<Frame>) {
             ErrorCode::INVALID_REQUEST,
             format!(
                 "a frame is a JSON object with `jsonrpc` and `method`, found {}",
-                Kind(&other)
+                kind(&other)
             ),
         ))),
     }
@@ -187,7 +185,7 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
         Some(other) => {
             return refuse(
                 ErrorCode::INVALID_REQUEST,
-                format!("`method` must be a string, found {}", Kind(&other)),
+                format!("`method` must be a string, found {}", kind(&other)),
             );
         }
         None if object.contains_key("result") || object.contains_key("error") => {
@@ -226,7 +224,7 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
     }
     let request = match params {
         Some(params @ (Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_))) => {
-            Err(format!("`params` must be an object, found {}", Kind(&params)))
+            Err(format!("`params` must be an object, found {}", kind(&params)))
         }
         Some(Value::Object(params)) => typed(method, Some(params)),
         None | Some(Value::Null) => typed(method, None),
@@ -278,7 +276,7 @@ fn list(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
     let cursor = match params.shift_remove("cursor") {
         Some(Value::String(cursor)) => Some(cursor),
         None | Some(Value::Null) => None,
-        Some(other) => return Err(format!("`params.cursor` must be a string, found {}", Kind(&other))),
+        Some(other) => return Err(format!("`params.cursor` must be a string, found {}", kind(&other))),
     };
     let mut request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
     if let Some(meta) = meta(&mut params)? {
@@ -292,7 +290,7 @@ fn list(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
 fn call(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
     let name = match params.shift_remove("name") {
         Some(Value::String(name)) => name,
-        Some(other) => return Err(format!("`params.name` must be a string, found {}", Kind(&other))),
+        Some(other) => return Err(format!("`params.name` must be a string, found {}", kind(&other))),
         None => return Err("`params.name` is missing: name the tool to call".into()),
     };
     let arguments = match params.shift_remove("arguments") {
@@ -301,7 +299,7 @@ fn call(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
         Some(other) => {
             return Err(format!(
                 "`params.arguments` must be an object, found {}; send {{}} when the tool needs none",
-                Kind(&other)
+                kind(&other)
             ));
         }
     };
@@ -312,7 +310,7 @@ fn call(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
         Some(other) => {
             return Err(format!(
                 "`params.inputResponses` must be an object, found {}",
-                Kind(&other)
+                kind(&other)
             ));
         }
     }
@@ -322,7 +320,7 @@ fn call(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
         Some(other) => {
             return Err(format!(
                 "`params.requestState` must be a string, found {}",
-                Kind(&other)
+                kind(&other)
             ));
         }
     }
@@ -372,7 +370,7 @@ fn unfit(method: &str, params: Option<&Value>) -> String {
         match params.and_then(|params| params.get(*field)) {
             None => return format!("`params.{field}` is missing: it must be a string"),
             Some(Value::String(_)) => {}
-            Some(other) => return format!("`params.{field}` must be a string, found {}", Kind(other)),
+            Some(other) => return format!("`params.{field}` must be a string, found {}", kind(other)),
         }
     }
     format!("`params` do not fit the method {method}")
@@ -397,7 +395,7 @@ fn fits_initialize(params: Option<&Map<String, Value>>) -> Result<(), String> {
         match found {
             None => return Err(format!("`params.{place}` is missing: it must be {expected}")),
             Some(value) if !fits(value) => {
-                return Err(format!("`params.{place}` must be {expected}, found {}", Kind(value)));
+                return Err(format!("`params.{place}` must be {expected}, found {}", kind(value)));
             }
             Some(_) => {}
         }
@@ -428,7 +426,7 @@ fn meta(params: &mut Map<String, Value>) -> Result<Option<RequestMetaObject>, St
     match params.shift_remove("_meta") {
         Some(Value::Object(meta)) => Ok(Some(meta.into())),
         None | Some(Value::Null) => Ok(None),
-        Some(other) => Err(format!("`params._meta` must be an object, found {}", Kind(&other))),
+        Some(other) => Err(format!("`params._meta` must be an object, found {}", kind(&other))),
     }
 }
 
@@ -470,23 +468,7 @@ fn request_id(id: &Value) -> Result<RequestId, String> {
                 )),
             }
         }
-        other => Err(format!("`id` must be a string or an integer, found {}", Kind(other))),
-    }
-}
-
-/// The type of a JSON value, in words.
-struct Kind<'a>(&'a Value);
-
-impl fmt::Display for Kind<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Number(_) => "a number",
-            Value::String(_) => "a string",
-            Value::Array(_) => "an array",
-            Value::Object(_) => "an object",
-        })
+        other => Err(format!("`id` must be a string or an integer, found {}", kind(other))),
     }
 }
 

@@ -15,7 +15,7 @@ use devloop_core::secrets::find_secrets;
 use devloop_core::text::nearest;
 use serde_json::{Map, Value};
 
-use crate::json;
+use crate::json::{self, kind};
 
 /// The largest file that is read.
 const FILE_BYTES: u64 = 1 << 20;
@@ -563,17 +563,6 @@ fn is_of_token(byte: u8) -> bool {
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 fn shown(value: &Value) -> String {

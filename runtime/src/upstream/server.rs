@@ -632,15 +632,13 @@ fn handshake_failed(error: &ClientInitializeError) -> (String, Hope) {
 const OWN_TYPES: &str = "Transport [devloop_runtime::upstream::wire::Pipes] error: ";
 
 /// An error with its causes, which the library's own texts leave out.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(this) = cause {
-        let said = this.to_string();
+    for cause in text::causes(error).skip(1) {
+        let said = cause.to_string();
         if !text.contains(&said) {
             text = format!("{text}: {said}");
         }
-        cause = this.source();
     }
     text.replace(OWN_TYPES, "")
         .replace("Send message error ", "nothing could be sent: ")

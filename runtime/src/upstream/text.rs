@@ -1,6 +1,14 @@
-//! Texts of servers, which may be as long as they like and hold what they like.
+//! Texts of servers, which may be as long as they like and hold what they like, and errors of the protocol library.
+
+use std::error::Error;
+use std::iter::successors;
 
 use serde_json::Value;
+
+/// An error and its causes.
+pub(super) fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(Some(error), |&error| error.source())
+}
 
 /// At most so many characters; control characters are written out.
 pub(super) fn cut(text: &str, chars: usize) -> String {

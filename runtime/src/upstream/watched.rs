@@ -138,7 +138,7 @@ impl Watched {
                     }
                     Err(error) => error,
                 };
-                let too_large = chain(&error).contains(TOO_LARGE);
+                let too_large = text::causes(&error).any(|cause| cause.to_string().contains(TOO_LARGE));
                 let (fault, error) = if too_large {
                     // The library looks into this error, and it has no address.
                     (Fault::TooLarge, error)
@@ -462,23 +462,9 @@ fn request_id(message: &ClientJsonRpcMessage) -> Option<&RequestId> {
 }
 
 /// The innermost cause: what lies around it says that a request failed, and shows the address.
-fn cause(error: &dyn Error) -> String {
-    let mut innermost = error;
-    while let Some(next) = innermost.source() {
-        innermost = next;
-    }
+fn cause(error: &(dyn Error + 'static)) -> String {
+    let innermost = text::causes(error).last().unwrap_or(error);
     text::cut(&innermost.to_string(), SAID_CHARS)
-}
-
-/// All that an error says, to look into.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(this) = next {
-        text.push_str(&this.to_string());
-        next = this.source();
-    }
-    text
 }
 
 /// The address may have a secret in it, and the library writes errors into its log.

@@ -434,7 +434,7 @@ fn structured(root: &Value, schema: &Value, count: &mut (usize, usize), looks: &
 }
 
 /// The schema that a reference inside the same document names.
-fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+pub fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     root.pointer(reference.strip_prefix('#')?)
 }
 

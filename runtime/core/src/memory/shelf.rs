@@ -205,6 +205,19 @@ struct Kept {
 }
 
 impl Kept {
+    /// A memory that was written just now; its file is looked at again.
+    fn written(path: RelPath, memory: Memory, text: &str) -> Self {
+        Self {
+            path,
+            memory,
+            bytes: text.len() as u64,
+            modified: Timestamp::UNIX_EPOCH,
+            settled: false,
+            sketch: OnceLock::new(),
+            readings: OnceLock::new(),
+        }
+    }
+
     fn sketch(&self) -> &Sketch {
         self.sketch
             .get_or_init(|| Sketch::new([self.memory.title.as_str(), self.memory.content.as_str()]))
@@ -393,15 +406,7 @@ impl Memories<'_> {
         for index in &plan.replaces {
             self.mark(store, *index, &plan.memory.id)?;
         }
-        let kept = Arc::new(Kept {
-            path: path.clone(),
-            memory: plan.memory.clone(),
-            bytes: plan.text.len() as u64,
-            modified: Timestamp::UNIX_EPOCH,
-            settled: false,
-            sketch: OnceLock::new(),
-            readings: OnceLock::new(),
-        });
+        let kept = Arc::new(Kept::written(path.clone(), plan.memory.clone(), &plan.text));
         match self.kept.iter_mut().find(|kept| kept.path == *path) {
             Some(place) => *place = kept,
             None => self.kept.push(kept),
@@ -550,15 +555,7 @@ impl Memories<'_> {
         memory.sha256 = digest_of(&memory);
         let text = memory.to_text();
         store.sandbox().replace(&old.path, text.as_bytes())?;
-        self.kept[index] = Arc::new(Kept {
-            path: old.path.clone(),
-            memory,
-            bytes: text.len() as u64,
-            modified: Timestamp::UNIX_EPOCH,
-            settled: false,
-            sketch: OnceLock::new(),
-            readings: OnceLock::new(),
-        });
+        self.kept[index] = Arc::new(Kept::written(old.path.clone(), memory, &text));
         Ok(())
     }
 

@@ -295,19 +295,15 @@ impl Policy {
         if let Some(verdict) = self.mode.verdict(call.kind(), call.trust()) {
             return (verdict, Basis::Mode { mode: self.mode });
         }
-        let others = |source: Source| source != Source::Project;
-        if let Some(found) = self.allow.find_loosening(call, others) {
-            return (Verdict::Allow, by_rule(List::Allow, found));
-        }
-        if let Some(found) = self.ask.find_tightening(call, others) {
-            return (Verdict::Ask, by_rule(List::Ask, found));
-        }
-        let projects = |source: Source| source == Source::Project;
-        if let Some(found) = self.allow.find_loosening(call, projects) {
-            return (Verdict::Allow, by_rule(List::Allow, found));
-        }
-        if let Some(found) = self.ask.find_tightening(call, projects) {
-            return (Verdict::Ask, by_rule(List::Ask, found));
+        // The rules of others first, then the project's own.
+        for is_projects in [false, true] {
+            let of = |source: Source| (source == Source::Project) == is_projects;
+            if let Some(found) = self.allow.find_loosening(call, of) {
+                return (Verdict::Allow, by_rule(List::Allow, found));
+            }
+            if let Some(found) = self.ask.find_tightening(call, of) {
+                return (Verdict::Ask, by_rule(List::Ask, found));
+            }
         }
         match memory.allows(call) {
             Some(rule) => (Verdict::Allow, Basis::Memory { rule: rule.clone() }),

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use devloop_contract::projection::each_schema;
+use devloop_contract::projection::{each_schema, resolve};
 use serde_json::Value;
 
 /// How many schemas may be looked at for one value.
@@ -58,8 +58,7 @@ impl<'s> Walker<'s> {
             }
         });
         if let Some(reference) = map.get("$ref") {
-            let target = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
-            match target.and_then(|pointer| self.root.pointer(pointer)) {
+            match reference.as_str().and_then(|reference| resolve(self.root, reference)) {
                 Some(target) => below.push(target),
                 None => self.refuse(format!(
                     "no reference to {reference} is followed; write `#/…` into the same schema"

@@ -3,6 +3,7 @@
 //! Answers for making a small value from what the schema says: what is required, and the fields that somebody asks about.
 //! Leaves out whether it fits: patterns and conditions are not read, so that whoever shows it asks the validator first.
 
+use devloop_contract::projection::resolve;
 use serde_json::{Map, Value, json};
 
 /// The most schemas that are looked at.
@@ -35,13 +36,8 @@ impl Maker<'_> {
         let Value::Object(map) = schema else {
             return (*schema != Value::Bool(false)).then(|| json!("text"));
         };
-        if let Some(at) = map
-            .get("$ref")
-            .and_then(Value::as_str)
-            .and_then(|target| target.strip_prefix('#'))
-        {
-            let root = self.root;
-            return self.value(root.pointer(at)?, wanted, depth + 1);
+        if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+            return self.value(resolve(self.root, reference)?, wanted, depth + 1);
         }
         let first = |key: &str| map.get(key)?.as_array()?.first();
         if let Some(value) = map.get("const").or_else(|| first("examples")) {

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use devloop_contract::projection::resolve;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Number, Value, json};
@@ -660,8 +661,7 @@ fn null(schema: &Value, root: &Value, depth: usize, steps: &mut usize) -> Null {
                 refused |= parts.iter().any(&mut below);
             }
             if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
-                let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-                refused |= target.is_some_and(below);
+                refused |= resolve(root, reference).is_some_and(below);
             }
             refused
         };

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use devloop_contract::projection::resolve;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
@@ -219,11 +220,8 @@ impl<'s> Words<'s> {
     /// A schema, or what it refers to.
     fn resolved(&self, mut schema: &'s Value) -> &'s Value {
         for _ in 0..DEPTH {
-            let target = schema.get("$ref").and_then(Value::as_str);
-            match target
-                .and_then(|target| target.strip_prefix('#'))
-                .and_then(|at| self.root.pointer(at))
-            {
+            let reference = schema.get("$ref").and_then(Value::as_str);
+            match reference.and_then(|reference| resolve(self.root, reference)) {
                 Some(below) => schema = below,
                 None => break,
             }
@@ -288,12 +286,8 @@ impl<'s> Words<'s> {
                 .to_owned(),
             );
         };
-        if let Some(at) = map
-            .get("$ref")
-            .and_then(Value::as_str)
-            .and_then(|target| target.strip_prefix('#'))
-        {
-            return self.described(self.root.pointer(at)?, depth + 1);
+        if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
+            return self.described(resolve(self.root, reference)?, depth + 1);
         }
         if let Some(value) = map.get("const") {
             return Some(literal(value));

@@ -163,20 +163,18 @@ impl Error for FsError {
 /// A refused path is a sandbox violation; whatever else a handler did not foresee is internal.
 impl From<FsError> for ToolError {
     fn from(error: FsError) -> Self {
+        let ground = match error {
+            FsError::Obstructed { .. } => Ground::Obstacle,
+            _ => Ground::Permission,
+        };
         match error {
             FsError::Denied {
                 path,
                 agent,
                 cause,
                 access,
-            } => Self::Sandbox {
-                path,
-                agent,
-                cause: Some(cause),
-                ground: Ground::Permission,
-                access,
-            },
-            FsError::Obstructed {
+            }
+            | FsError::Obstructed {
                 path,
                 agent,
                 cause,
@@ -185,7 +183,7 @@ impl From<FsError> for ToolError {
                 path,
                 agent,
                 cause: Some(cause),
-                ground: Ground::Obstacle,
+                ground,
                 access,
             },
             // The message of its own, so that the chain does not say the system's error twice.
