@@ -297,7 +297,7 @@ fn what_is_no_settings_file_stops_the_program_and_says_why() {
     };
     fs::write(&file, b"[limits]\nhistory_kept = 1 # \xE9\n").unwrap();
     told("it is not UTF-8 from byte 28 on");
-    fs::write(&file, "x = 1\n".repeat(10 << 20)).unwrap();
+    fs::write(&file, "#".repeat(10 << 20)).unwrap();
     told("bytes or more; settings have at most 65536");
     fs::write(&file, "[limits]\nhistory_kept 1\n").unwrap();
     told("line 2, column 14: it is no TOML: key with no value, expected `=`");

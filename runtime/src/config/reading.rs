@@ -282,29 +282,23 @@ impl<'w, 't> Table<'w, 't> {
     pub(super) fn text(&mut self, key: &'static str, expected: &str) -> Option<Said<String>> {
         let value = self.take(key)?;
         let at = value.span().start;
-        match value.get_ref() {
-            DeValue::String(text) => Some(Said {
-                at,
-                value: text.clone().into_owned(),
-            }),
-            _ => {
-                self.mistaken(&self.key(key), &value, expected);
-                None
-            }
-        }
+        let DeValue::String(text) = value.get_ref() else {
+            self.mistaken(&self.key(key), &value, expected);
+            return None;
+        };
+        let value = text.clone().into_owned();
+        Some(Said { at, value })
     }
 
     /// `true` or `false`.
     pub(super) fn truth(&mut self, key: &'static str) -> Option<Said<bool>> {
         let value = self.take(key)?;
         let at = value.span().start;
-        match value.get_ref() {
-            DeValue::Boolean(truth) => Some(Said { at, value: *truth }),
-            _ => {
-                self.mistaken(&self.key(key), &value, "`true` or `false`");
-                None
-            }
-        }
+        let DeValue::Boolean(truth) = value.get_ref() else {
+            self.mistaken(&self.key(key), &value, "`true` or `false`");
+            return None;
+        };
+        Some(Said { at, value: *truth })
     }
 
     /// A list of texts; what is no text in it is told, with what such a text is, and left out.
