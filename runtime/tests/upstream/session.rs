@@ -125,25 +125,22 @@ fn progress_and_cancellation_go_through() {
 
         let sleeps = request("s__sleep", json!({ "seconds": 60 }));
         let cancel = sleeps.cancel.clone();
-        let (outcome, ()) = tokio::join!(session.call(sleeps), async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            cancel.cancel();
-        });
-        assert_eq!(outcome, CallOutcome::Cancelled);
-        // The server heard of it.
-        for _ in 0..200 {
+        let state = async || {
             let CallOutcome::Passed(state) = call(&session, "s__pid", json!({})).await else {
                 panic!("it is passed on");
             };
-            let heard = state.structured_content.expect("its state")["cancelled"]
-                .as_object()
-                .map(Map::len);
-            if heard == Some(1) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("the server was not told");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            state.structured_content.expect("its state")
+        };
+        let (outcome, ()) = tokio::join!(session.call(sleeps), async {
+            while state().await["sleeps"] != 1 {}
+            cancel.cancel();
+        });
+        assert_eq!(outcome, CallOutcome::Cancelled);
+        // The server hears of it.
+        let heard = async { while state().await["cancelled"].as_object().map(Map::len) != Some(1) {} };
+        let heard = tokio::time::timeout(crate::rig::LONG, heard).await;
+        heard.expect("the server was not told");
     });
 }
 
