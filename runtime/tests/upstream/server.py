@@ -14,7 +14,7 @@ MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
 LOCK = threading.Lock()
 CANCELLED = {}
-STATE = {"list": 0, "lists": 0, "sent": 0, "sleeps": 0}
+STATE = {"list": 0, "lists": 0, "sent": 0}
 OBJECT = {"type": "object", "properties": {}}
 
 
@@ -156,7 +156,6 @@ def call(id, params):
         os._exit(arguments.get("status", 1))
     elif name == "sleep":
         log("sleep")
-        STATE["sleeps"] += 1
         until = time.monotonic() + arguments["seconds"]
         while time.monotonic() < until and str(id) not in CANCELLED:
             time.sleep(0.01)
