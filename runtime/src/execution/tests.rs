@@ -5,12 +5,13 @@ use std::fs;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
 
-use devloop_contract::tool::Kind;
+use devloop_contract::tool::{Kind, Parallelism};
 use devloop_core::execution::gate::Full;
 use devloop_core::execution::retry::Replay;
-use devloop_core::execution::scheduler::{Refused, Room};
+use devloop_core::execution::scheduler::{Limits, Refused, Room};
 use devloop_core::execution::turn;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
