@@ -155,8 +155,9 @@ struct Caller {
     stop: Stop,
 }
 
-/// How long a call that is told to stop has for telling servers, for its record and for its answer.
-const STOPPING: Duration = Duration::from_millis(350);
+/// How long a call that is told to stop has for telling servers, for its record and for its answer. Nearly all need a
+/// few milliseconds; who does not want to wait for the others tells it a second time.
+const STOPPING: Duration = Duration::from_secs(2);
 
 /// How long the word that a call is cancelled may take to its server.
 const TOLD: Duration = Duration::from_millis(50);
