@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 
-/// How long a command that is told to stop has for telling servers, for records and for its answer.
-const STOPPING: Duration = Duration::from_millis(350);
+/// How long a command that is told to stop has for telling servers, for records and for its answer. Nearly all need a few
+/// milliseconds; who does not want to wait for the others tells it a second time.
+const STOPPING: Duration = Duration::from_secs(2);
 
 /// How long the word that a call is cancelled may take to its server.
 const TOLD: Duration = Duration::from_millis(50);
