@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::names::{Named, is_hinted};
+use super::names::{Named, hint_end, is_hinted};
 use crate::secrets::{enclosing_quote, next_pair};
 
 /// What a text is.
@@ -35,6 +35,9 @@ enum Reach {
     All,
 }
 
+/// The first byte of `：` and of `＝`.
+const FIRST_OF_WIDE: u8 = 0xEF;
+
 static PAIR: LazyLock<Regex> =
     LazyLock::new(|| compiled(r#"(?P<name>\w[\w.-]*)(?P<close>\\?["'`*\]]{0,4})[ \t]{0,16}(?P<sep>:=|=>|[:=：＝])"#));
 
@@ -51,57 +54,20 @@ static BESIDE: LazyLock<Regex> =
 /// one search for parts of them.
 pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    if is_hinted(text) {
-        let mut at = 0;
-        while let Some(whole) = PAIR.find_at(text, at) {
-            let begin = text[..whole.start()].rfind('\n').map_or(0, |at| at + 1);
-            // Groups cost more than the search, and most pairs name nothing: `Step 1: …`.
-            if !is_hinted(&text[begin..whole.end()]) {
-                at = whole.end();
-                continue;
-            }
-            let Some(pair) = PAIR.captures_at(text, whole.start()) else {
-                break;
-            };
-            let (Some(name), Some(close), Some(sep)) = (pair.name("name"), pair.name("close"), pair.name("sep")) else {
-                break;
-            };
-            let range = value_of_pair(text, of, name.range(), close.range(), sep.range());
-            at = sep.end();
-            if let Some(range) = range {
-                // `--a=--b=c`: what is in a value may name another one that goes further.
-                found.push(range);
-            }
-        }
-        for option in text
-            .contains('-')
-            .then(|| OPTION.captures_iter(text))
-            .into_iter()
-            .flatten()
-        {
-            if let (Some(all), Some(name)) = (option.get(0), option.name("name")) {
-                let named = named(name.as_str(), text);
-                found.extend(checked(text, value(text, all.end(), Reach::Word, Ends::Here), named));
-            }
-        }
+    let hint = hint_end(text, 0);
+    if let Some(hint) = hint {
+        pairs(text, of, hint, &mut found);
     }
-    if text.contains("-u") || text.contains("-U") || text.contains("-user") {
-        for user in USER.captures_iter(text) {
-            let (Some(user), Some(quote)) = (user.get(0), user.name("quote")) else {
-                break;
-            };
-            let reach = if of == Of::Item && user.start() == 0 {
-                Reach::All
-            } else if quote.is_empty() {
-                Reach::Word
-            } else {
-                Reach::Line
-            };
-            let range = unquoted(text, user.end(), reach, Ends::Here);
-            if !text[range.clone()].starts_with("//") {
-                found.extend(checked(text, range, Named::Secret));
+    if (hint.is_some() || has_user(text)) && has_option(text) {
+        if hint.is_some() {
+            for option in OPTION.captures_iter(text) {
+                if let (Some(all), Some(name)) = (option.get(0), option.name("name")) {
+                    let named = named(name.as_str(), text);
+                    found.extend(checked(text, value(text, all.end(), Reach::Word, Ends::Here), named));
+                }
             }
         }
+        users(text, of, &mut found);
     }
     found.sort_by_key(|range| range.start);
     let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
@@ -114,10 +80,91 @@ pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
     apart
 }
 
+/// Whether a text that is JSON may name a secret, also where characters are written as their numbers.
+pub(super) fn may_name_in_json(text: &str) -> bool {
+    is_hinted(text) || has_user(text) || !text.is_ascii() || text.contains(r"\u")
+}
+
 /// The part of `user:password` that is the password.
 pub(super) fn after_user(text: &str) -> Option<Range<usize>> {
     let colon = text.find(':')?;
     checked(text, colon + 1..text.len(), Named::Secret)
+}
+
+/// Adds the values of pairs; the first part of a secret name ends at `hint`.
+fn pairs(text: &str, of: Of, mut hint: usize, found: &mut Vec<Range<usize>>) {
+    let bytes = text.as_bytes();
+    loop {
+        let end = memchr::memchr(b'\n', &bytes[hint..]).map_or(text.len(), |at| hint + at);
+        // Most lines name no secret before a sign of a pair: `Step 1: make the tests pass`. A pair is within one line.
+        if memchr::memchr3(b':', b'=', FIRST_OF_WIDE, &bytes[hint..end]).is_some() {
+            let line = &text[..end];
+            let mut at = memchr::memrchr(b'\n', &bytes[..hint]).map_or(0, |at| at + 1);
+            while let Some(whole) = PAIR.find_at(line, at) {
+                // Groups cost more than the search.
+                if whole.end() < hint {
+                    at = whole.end();
+                    continue;
+                }
+                let Some(pair) = PAIR.captures_at(line, whole.start()) else {
+                    break;
+                };
+                let (Some(name), Some(close), Some(sep)) = (pair.name("name"), pair.name("close"), pair.name("sep"))
+                else {
+                    break;
+                };
+                // `--a=--b=c`: what is in a value may name another one that goes further.
+                at = sep.end();
+                found.extend(value_of_pair(text, of, name.range(), close.range(), sep.range()));
+            }
+        }
+        match hint_end(text, end) {
+            Some(next) => hint = next,
+            None => break,
+        }
+    }
+}
+
+/// Adds the passwords of `-u user:password`.
+fn users(text: &str, of: Of, found: &mut Vec<Range<usize>>) {
+    if !has_user(text) {
+        return;
+    }
+    for user in USER.captures_iter(text) {
+        let (Some(user), Some(quote)) = (user.get(0), user.name("quote")) else {
+            break;
+        };
+        let reach = if of == Of::Item && user.start() == 0 {
+            Reach::All
+        } else if quote.is_empty() {
+            Reach::Word
+        } else {
+            Reach::Line
+        };
+        let range = unquoted(text, user.end(), reach, Ends::Here);
+        if !text[range.clone()].starts_with("//") {
+            found.extend(checked(text, range, Named::Secret));
+        }
+    }
+}
+
+/// Whether a text has what each option for a user has.
+fn has_user(text: &str) -> bool {
+    text.contains("-u") || text.contains("-U")
+}
+
+/// Whether an option may begin somewhere: a hyphen that no letter, digit or the like stands before.
+fn has_option(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(b'-', bytes).any(|at| {
+        let before = at.checked_sub(1).map(|at| bytes[at]);
+        let is_begun =
+            before.is_none_or(|byte| byte.is_ascii_whitespace() || !byte.is_ascii() || b"\x0b\"'`=(".contains(&byte));
+        is_begun
+            && bytes
+                .get(at + 1)
+                .is_some_and(|byte| *byte == b'-' || byte.is_ascii_alphabetic())
+    })
 }
 
 /// Whether a further pair ends a value.
@@ -285,4 +332,51 @@ fn block(text: &str, from: usize, line: usize) -> Option<usize> {
 
 fn compiled(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a constant pattern that compiles")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The values of pairs when each pair of a text is asked whether its line has named a secret.
+    fn pairs_one_by_one(text: &str, of: Of) -> Vec<Range<usize>> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(pair) = PAIR.captures_at(text, at) {
+            let group = |name: &str| pair.name(name).unwrap().range();
+            let begin = text[..group("name").start].rfind('\n').map_or(0, |at| at + 1);
+            at = group("sep").end;
+            if is_hinted(&text[begin..at]) {
+                found.extend(value_of_pair(text, of, group("name"), group("close"), group("sep")));
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn lines_without_a_hint_have_no_named_value(
+            text in "(password|-u|token|api key|a|: |=|=>|：|＝|--p|\\.|[ :=\"'\\\\&;{}\n\n]|\\PC){0,40}",
+        ) {
+            for of in [Of::Text, Of::Item] {
+                let mut found = Vec::new();
+                if let Some(hint) = hint_end(&text, 0) {
+                    pairs(&text, of, hint, &mut found);
+                }
+                prop_assert_eq!(found, pairs_one_by_one(&text, of));
+            }
+            prop_assert!(has_option(&text) || !OPTION.is_match(&text) && !USER.is_match(&text));
+            prop_assert!(has_user(&text) || !USER.is_match(&text));
+        }
+
+        #[test]
+        fn any_text_is_looked_through(text in "(password|-u|token|[ :=\"'\\\\&;{}\n]|\\PC){0,40}") {
+            for of in [Of::Text, Of::Item] {
+                for range in values(&text, of) {
+                    prop_assert!(text.get(range).is_some());
+                }
+            }
+        }
+    }
 }

@@ -13,6 +13,7 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 use regex::Regex;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
@@ -34,11 +35,46 @@ pub(super) enum Named {
     Schema,
 }
 
-/// A word that no secret name lacks: most names are done with after one search.
-static HINT: LazyLock<Regex> = LazyLock::new(|| {
-    let words =
-        "(?i)pass|pwd|secret|token|key|cred|authorization|cookie|bearer|pin|otp|cvv|cvc|密码|口令|密钥|令牌|秘钥";
-    Regex::new(words).expect("a constant pattern that compiles")
+/// Words of which each secret name has one, for one run over a text: most names and texts are done with after it.
+static HINTS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let words = [
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "cred",
+        "authorization",
+        "cookie",
+        "bearer",
+        "pin",
+        "otp",
+        "cvv",
+        "cvc",
+        "密码",
+        "口令",
+        "密钥",
+        "令牌",
+        "秘钥",
+    ];
+    // These are no letters of ASCII, but small and large letters of the same.
+    let alike = [('s', 'ſ'), ('k', '\u{212A}')];
+    let mut forms: Vec<String> = vec![String::new()];
+    let mut hints = Vec::new();
+    for word in words {
+        for c in word.chars() {
+            let other = alike.iter().find(|(one, _)| *one == c).map(|(_, other)| *other);
+            let longer = |c: char| forms.iter().map(move |form| format!("{form}{c}"));
+            forms = longer(c).chain(other.into_iter().flat_map(longer)).collect();
+        }
+        hints.append(&mut forms);
+        forms.push(String::new());
+    }
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(hints)
+        .expect("a few short words")
 });
 
 /// What stands for a value that is somewhere else, or hides it: `${TOKEN}`, `Bearer ${TOKEN}`, `{{ token }}`, `****`.
@@ -236,11 +272,19 @@ const SCHEMAS: [&str; 10] = [
 
 /// Whether a text has a part of a secret name: most are done with after this.
 pub(super) fn is_hinted(text: &str) -> bool {
-    HINT.is_match(text)
+    HINTS.is_match(text)
+}
+
+/// Where the part of a secret name ends that ends first of those behind `from`.
+pub(super) fn hint_end(text: &str, from: usize) -> Option<usize> {
+    HINTS.find(Input::new(text).range(from..)).map(|hint| hint.end())
 }
 
 /// Whether a name is that of a token that opens nothing, such as a place in a list.
 pub(super) fn is_other_token(name: &str) -> bool {
+    if !is_hinted(name) {
+        return false;
+    }
     let words = words(name);
     words.last().is_some_and(|last| last == "token" || last == "tokens")
         && words.iter().any(|word| OTHER_TOKENS.contains(&word.as_str()))
@@ -260,7 +304,7 @@ impl Named {
     }
 
     fn by_words(name: &str) -> Self {
-        if !HINT.is_match(name) {
+        if !is_hinted(name) {
             return Self::Open;
         }
         let words = words(name);
@@ -509,6 +553,25 @@ mod tests {
         ] {
             assert_eq!(Named::by(name), Named::Open, "{name}");
         }
+    }
+
+    #[test]
+    fn hints_are_found_in_all_ways_to_write_their_letters() {
+        for text in [
+            "PaſſWord",
+            "to\u{212A}en",
+            "\u{212A}EY",
+            "x密码",
+            "mapping",
+            "ſecret",
+            "coo\u{212A}ie",
+        ] {
+            assert!(is_hinted(text), "{text}");
+        }
+        assert!(!is_hinted("Step 1: write the failing test"));
+        assert_eq!(hint_end("a token, a key", 0), Some(7));
+        assert_eq!(hint_end("a token, a key", 7), Some(14));
+        assert_eq!(hint_end("a token, a key", 14), None);
     }
 
     #[test]
