@@ -12,8 +12,9 @@
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
+
+use crate::needles::Needles;
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,13 @@ pub fn find_secret(text: &str) -> Option<Secret> {
 /// answered for by its parts, if they are parted by a colon and a space.
 pub(crate) fn may_have_secret(text: &str) -> bool {
     let narrow = narrow(text);
-    SHAPES.possible(narrow.as_deref().unwrap_or(text)).next().is_some()
+    SHAPES.needles.marks(narrow.as_deref().unwrap_or(text)) != 0
+}
+
+/// Literals of which every text with a secret has one, with full-width characters as plain ones ([`narrow`]).
+pub(crate) fn needles() -> impl Iterator<Item = &'static str> {
+    let needles = SHAPES.shapes.iter().flat_map(|shape| &shape.needles);
+    needles.map(String::as_str)
 }
 
 /// The secrets of a text in order, without overlaps. Linear in its length for each shape.
@@ -78,8 +85,8 @@ fn apart(mut found: Vec<Secret>, searched: &str, text: &str) -> Vec<Secret> {
     found
 }
 
-/// The text with full-width letters, digits and signs as plain ones, character for character; `None` when it has none.
-fn narrow(text: &str) -> Option<String> {
+/// A text with its full-width letters, digits and signs as plain ones, character for character; `None` when it has none.
+pub(crate) fn narrow(text: &str) -> Option<String> {
     // The first byte of each.
     memchr::memchr(0xEF, text.as_bytes())?;
     let wide = |c: char| matches!(c, '\u{FF01}'..='\u{FF5E}');
@@ -103,6 +110,8 @@ fn same_characters(from: &str, range: &Range<usize>, to: &str) -> Range<usize> {
 struct Shape {
     what: &'static str,
     judge: Judge,
+    /// Each match has one of them.
+    needles: Vec<String>,
     source: String,
     /// Made when it is asked for the first time: most never are.
     pattern: OnceLock<Regex>,
@@ -229,57 +238,24 @@ static NAMED: LazyLock<Vec<String>> = LazyLock::new(|| {
 /// All shapes, and what tells which of them a text may have.
 struct Shapes {
     shapes: Vec<Shape>,
-    needles: AhoCorasick,
-    /// Of each needle the shapes that it belongs to, one bit for each.
-    of_needle: Vec<u64>,
+    /// Their marks are one bit for each shape.
+    needles: Needles,
 }
 
 impl Shapes {
-    /// `needles` are ASCII letters of any case; other characters are themselves.
-    fn new(all: Vec<(&'static str, Judge, Vec<String>, String)>) -> Self {
-        assert!(all.len() <= 64, "there is one bit for each");
-        let mut shapes = Vec::with_capacity(all.len());
-        let (mut needles, mut of_needle) = (Vec::new(), Vec::new());
-        for (at, (what, judge, own, source)) in all.into_iter().enumerate() {
-            for needle in own {
-                let known = needles.iter().position(|known| *known == needle);
-                let known = known.unwrap_or_else(|| {
-                    needles.push(needle);
-                    of_needle.push(0);
-                    needles.len() - 1
-                });
-                of_needle[known] |= 1_u64 << at;
-            }
-            shapes.push(Shape {
-                what,
-                judge,
-                source,
-                pattern: OnceLock::new(),
-            });
-        }
-        let needles = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&needles)
-            .expect("a few short needles");
+    fn new(shapes: Vec<Shape>) -> Self {
+        assert!(shapes.len() <= 64, "there is one bit for each");
+        let all = shapes.iter().enumerate();
+        let needles = all.flat_map(|(at, shape)| shape.needles.iter().map(move |needle| (needle, 1_u64 << at)));
         Self {
+            needles: Needles::new(needles),
             shapes,
-            needles,
-            of_needle,
         }
     }
 
     /// Those of which the text has a needle.
     fn possible(&self, text: &str) -> impl Iterator<Item = &Shape> {
-        let all = u64::MAX >> (64 - self.shapes.len());
-        let mut found = 0;
-        // One needle may be a part of another one.
-        for needle in self.needles.find_overlapping_iter(text) {
-            found |= self.of_needle[needle.pattern().as_usize()];
-            if found == all {
-                break;
-            }
-        }
+        let found = self.needles.marks(text);
         let shapes = self.shapes.iter().enumerate();
         shapes.filter_map(move |(at, shape)| (found >> at & 1 == 1).then_some(shape))
     }
@@ -287,11 +263,18 @@ impl Shapes {
 
 static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
     use Judge::{Assigned, InUrl, NoPlaceholder, Strong, Sure};
-    let shape = |what: &'static str, judge: Judge, needles: &[&str], pattern: &str| {
-        let needles: Vec<String> = needles.iter().map(|&needle| needle.to_owned()).collect();
-        (what, judge, needles, pattern.to_owned())
+    let of = |what, judge, needles, source| Shape {
+        what,
+        judge,
+        needles,
+        source,
+        pattern: OnceLock::new(),
     };
-    let named = |judge: Judge, pattern: String| ("the value of a password or key", judge, NAMED.clone(), pattern);
+    let shape = |what, judge, needles: &[&str], source: &str| {
+        let needles = needles.iter().map(|&needle| needle.to_owned()).collect();
+        of(what, judge, needles, source.to_owned())
+    };
+    let named = |judge, source| of("the value of a password or key", judge, NAMED.clone(), source);
     let command = "a password on a command line";
     Shapes::new(vec![
         shape(

@@ -68,6 +68,14 @@ impl Excerpt {
         }
     }
 
+    /// All of it as JSON, if that is its form.
+    pub(super) fn json(&self) -> Option<&str> {
+        match &self.0 {
+            Form::Whole(text) => Some(text),
+            Form::Part(_) => None,
+        }
+    }
+
     /// What there is to see in it.
     pub(super) fn look(self) -> Seen {
         match self.0 {

@@ -58,7 +58,7 @@ pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
     if let Some(hint) = hint {
         pairs(text, of, hint, &mut found);
     }
-    if (hint.is_some() || has_user(text)) && has_option(text) {
+    if has_option(text) {
         if hint.is_some() {
             for option in OPTION.captures_iter(text) {
                 if let (Some(all), Some(name)) = (option.get(0), option.name("name")) {
@@ -69,6 +69,18 @@ pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
         }
         users(text, of, &mut found);
     }
+    apart(found)
+}
+
+/// As [`values`] of an item that is `user:password`, whose password is one of them.
+pub(super) fn values_and_password(text: &str) -> Vec<Range<usize>> {
+    let mut found = values(text, Of::Item);
+    found.extend(after_user(text));
+    apart(found)
+}
+
+/// In order, and those as one that touch each other.
+fn apart(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     found.sort_by_key(|range| range.start);
     let mut apart: Vec<Range<usize>> = Vec::with_capacity(found.len());
     for range in found {
@@ -148,9 +160,11 @@ fn users(text: &str, of: Of, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Whether a text has what each option for a user has.
+/// What each option for a user has, in small or large letters.
+pub(super) const USER_OPTION: &str = "-u";
+
 fn has_user(text: &str) -> bool {
-    text.contains("-u") || text.contains("-U")
+    text.contains(USER_OPTION) || text.contains("-U")
 }
 
 /// Whether an option may begin somewhere: a hyphen that no letter, digit or the like stands before.

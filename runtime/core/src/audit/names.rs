@@ -13,10 +13,11 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
 use regex::Regex;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
+
+use crate::needles::Needles;
 
 /// What a name says of what stands under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,10 @@ pub(super) enum Named {
 }
 
 /// Words of which each secret name has one, for one run over a text: most names and texts are done with after it.
-static HINTS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+static HINTS: LazyLock<Needles> = LazyLock::new(|| Needles::new(hints().into_iter().map(|hint| (hint, 1))));
+
+/// The words of [`HINTS`], in all ways to write their letters.
+pub(super) fn hints() -> Vec<String> {
     let words = [
         "pass",
         "pwd",
@@ -70,12 +74,8 @@ static HINTS: LazyLock<AhoCorasick> = LazyLock::new(|| {
         hints.append(&mut forms);
         forms.push(String::new());
     }
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(hints)
-        .expect("a few short words")
-});
+    hints
+}
 
 /// What stands for a value that is somewhere else, or hides it: `${TOKEN}`, `Bearer ${TOKEN}`, `{{ token }}`, `****`.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
@@ -272,12 +272,12 @@ const SCHEMAS: [&str; 10] = [
 
 /// Whether a text has a part of a secret name: most are done with after this.
 pub(super) fn is_hinted(text: &str) -> bool {
-    HINTS.is_match(text)
+    HINTS.first_end(text, 0).is_some()
 }
 
 /// Where the part of a secret name ends that ends first of those behind `from`.
 pub(super) fn hint_end(text: &str, from: usize) -> Option<usize> {
-    HINTS.find(Input::new(text).range(from..)).map(|hint| hint.end())
+    HINTS.first_end(text, from)
 }
 
 /// Whether a name is that of a token that opens nothing, such as a place in a list.

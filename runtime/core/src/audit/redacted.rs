@@ -11,15 +11,17 @@
 
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
 use super::excerpt::{Excerpt, MOST_KEPT, MOST_SEEN, SMALL, Seen, place_of};
 use super::flat;
 use super::hidden::Hidden;
-use super::names::{Named, is_other_token};
+use super::names::{Named, hints, is_other_token};
 use super::place::{Items, Place, Said};
-use crate::secrets::{Secret, find_secret, find_secrets, may_have_secret};
+use crate::needles::Needles;
+use crate::secrets::{Secret, find_secret, find_secrets, may_have_secret, narrow, needles};
 
 /// As much of a text that was cut goes once more when secrets were looked for.
 const HALF_A_SECRET: usize = 512;
@@ -31,25 +33,66 @@ pub(super) const BY_ITS_NAME: &str = "[redacted: a secret by its name]";
 
 /// What a record keeps of an excerpt. Adds the values that go because of the name that they stand under.
 pub(super) fn kept(excerpt: Excerpt, hidden: &mut Hidden) -> Value {
+    let sought = excerpt.json().map_or(Sought::ALL, Sought::of_json);
+    kept_of(excerpt, sought, hidden)
+}
+
+fn kept_of(excerpt: Excerpt, sought: Sought, hidden: &mut Hidden) -> Value {
     let mut walk = Walk {
-        look: ByLook::Searched,
+        sought,
         room: Some(MOST_KEPT),
         hidden,
     };
     walk.value(excerpt.look(), "", Named::Open, flat::Of::Text)
 }
 
-/// Whether secrets are looked for in a text by their look.
+/// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ByLook {
-    Searched,
-    /// The text is a part of one that will be.
-    Left,
+struct Sought {
+    by_look: Search,
+    by_name: Search,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    Each,
+    /// It is known that there is nothing to find, or it is left to another search.
+    None,
+}
+
+const A_LOOK: u64 = 1;
+const A_NAME: u64 = 2;
+
+/// What a text has that is not without any secret.
+static PARTS: LazyLock<Needles> = LazyLock::new(|| {
+    let names = hints().into_iter().chain([flat::USER_OPTION.to_owned()]);
+    let names = names.map(|part| (part, A_NAME));
+    Needles::new(names.chain(needles().map(|part| (part.to_owned(), A_LOOK))))
+});
+
+impl Sought {
+    const ALL: Self = Self {
+        by_look: Search::Each,
+        by_name: Search::Each,
+    };
+
+    /// What there may be in something that is written as JSON here, where none of the parts has a character that is
+    /// written in another way. Nearly always nothing, and one run says so for all of it.
+    fn of_json(json: &str) -> Self {
+        let narrow = narrow(json);
+        let found = PARTS.marks(narrow.as_deref().unwrap_or(json));
+        let search = |is_needed| if is_needed { Search::Each } else { Search::None };
+        Self {
+            by_look: search(found & A_LOOK != 0),
+            // Names are read in their compatible form, also those in texts that are JSON with characters as numbers.
+            by_name: search(found & A_NAME != 0 || !json.is_ascii() || json.contains(r"\u")),
+        }
+    }
 }
 
 /// The walk through an excerpt.
 struct Walk<'h> {
-    look: ByLook,
+    sought: Sought,
     /// The bytes that still find room; nothing in a part that is not kept, which is walked for its hidden values alone.
     room: Option<usize>,
     hidden: &'h mut Hidden,
@@ -77,10 +120,10 @@ impl Walk<'_> {
     fn list(&mut self, items: Vec<Seen>, missing: usize, name: &str, named: Named) -> Value {
         let count = items.len();
         let mut list = Vec::with_capacity(count);
-        let mut all = Items::of(count, name, named);
+        let mut all = (self.sought.by_name == Search::Each).then(|| Items::of(count, name, named));
         let mut fits = true;
         for item in items {
-            let said = all.said(&item);
+            let said = all.as_mut().map_or(Said::By(Named::Open), |all| all.said(&item));
             fits = fits && self.take(SMALL);
             if fits {
                 list.push(self.item(item, said, name, named));
@@ -99,9 +142,9 @@ impl Walk<'_> {
         match (said, item) {
             (Said::By(named), item) => self.value(item, name, named, flat::Of::Item),
             (Said::User, Seen::Text { text, missing }) if flat::after_user(&text).is_some() => {
-                let password = flat::after_user(&text);
-                let text = self.without(text, password.as_slice());
-                self.text(text, missing, name, flat::Of::Item)
+                let places = flat::values_and_password(&text);
+                let text = self.without(text, &places);
+                self.text_of(text, missing, name)
             }
             (Said::User, item) => self.value(item, name, named.within(), flat::Of::Item),
         }
@@ -110,19 +153,19 @@ impl Walk<'_> {
     fn object(&mut self, entries: Vec<(String, Seen)>, missing: usize, name: &str, named: Named) -> Value {
         let count = entries.len();
         let mut object = Map::with_capacity(count);
-        let place = Place::of(&entries, name, named);
+        let place = (self.sought.by_name == Search::Each).then(|| Place::of(&entries, name, named));
         let mut fits = true;
         for (name, value) in entries {
-            let named = place.named(&name, &value);
+            let named = place.as_ref().map_or(Named::Open, |place| place.named(&name, &value));
             fits = fits && self.take(name.len() + SMALL);
             if !fits {
                 self.hidden_only(|walk| walk.value(value, &name, named, flat::Of::Text));
                 continue;
             }
             let value = self.value(value, &name, named, flat::Of::Text);
-            let shown = match self.look {
-                ByLook::Searched => without_secrets("", &name).unwrap_or(name),
-                ByLook::Left => name,
+            let shown = match self.sought.by_look {
+                Search::Each => without_secrets("", &name).unwrap_or(name),
+                Search::None => name,
             };
             object.insert(shown, value);
         }
@@ -135,16 +178,23 @@ impl Walk<'_> {
 
     /// What is kept of a text that does not go as a whole.
     fn text(&mut self, text: String, missing: usize, name: &str, of: flat::Of) -> Value {
-        let mut text = self.without_named(text, missing, of);
+        let text = match self.sought.by_name {
+            Search::Each => self.without_named(text, missing, of),
+            Search::None => text,
+        };
+        self.text_of(text, missing, name)
+    }
+
+    /// What is kept of a text that is without what it names.
+    fn text_of(&mut self, mut text: String, mut missing: usize, name: &str) -> Value {
         if self.room.is_none() {
             return Value::Null;
         }
-        if self.look == ByLook::Searched
+        if self.sought.by_look == Search::Each
             && let Some(mended) = without_secrets(name, &text)
         {
             text = mended;
         }
-        let mut missing = missing;
         if missing > 0 {
             missing += cut(&mut text, |length| length.saturating_sub(HALF_A_SECRET));
         }
@@ -168,7 +218,11 @@ impl Walk<'_> {
         };
         let before = self.hidden.found();
         let mut within = Walk {
-            look: ByLook::Left,
+            sought: Sought {
+                // The text as a whole is searched by its look when this is done.
+                by_look: Search::None,
+                by_name: Search::Each,
+            },
             room: Some(MOST_SEEN),
             hidden: self.hidden,
         };
@@ -582,6 +636,32 @@ mod tests {
 
     }
 
+    fn values_with_secrets() -> impl Strategy<Value = Value> {
+        let texts = [
+            "login",
+            "-u",
+            "bob:horse",
+            "--token",
+            "x\ty",
+            "\u{7}bell",
+            "é",
+            r#"{"p\u0061ssword": "horse"}"#,
+            r#"[{"ｐｉｎ": "4711"}, "-U", "a:b"]"#,
+            "ｐａｓｓｗｏｒｄ＝ｈｕｎｔｅｒ２",
+            "curl -U bob:horse",
+            "make it pass",
+            "DB_TOKEN=horse",
+            "https://a:hunter2@b",
+            "xoxb-aB3dE5fG7hJ9kL2",
+        ];
+        let text = prop::sample::select(texts.to_vec()).prop_map(Value::from);
+        prop_oneof![
+            3 => text.clone(),
+            2 => prop::collection::vec(text.clone(), 0..4).prop_map(Value::from),
+            1 => text.prop_map(|text| json!({"name": text, "value": "zebra"})),
+        ]
+    }
+
     #[test]
     fn a_name_without_a_value_hides_no_secret_behind_it() {
         let kept = record(json!({ "passwordpassword": "", "password": "A0A0a0'" }));
@@ -608,6 +688,18 @@ mod tests {
     }
 
     proptest! {
+        /// One run over all of it overlooks nothing.
+        #[test]
+        fn what_is_not_looked_for_is_not_there(
+            entries in prop::collection::vec(("(password|p\u{1}|ｐｉｎ|note|-|a|ghp_x|user|pass)", values_with_secrets()), 1..4),
+        ) {
+            let input: Map<String, Value> = entries.into_iter().collect();
+            let (mut hidden, mut of_all) = (Hidden::default(), Hidden::default());
+            let all = kept_of(Excerpt::of(&input), Sought::ALL, &mut of_all);
+            prop_assert_eq!(kept(Excerpt::of(&input), &mut hidden), all);
+            prop_assert_eq!(hidden.found(), of_all.found());
+        }
+
         /// What else is sent hides no secret.
         #[test]
         fn each_text_is_searched_as_if_it_were_alone(
