@@ -15,7 +15,7 @@ use devloop_core::store::{Store, SystemClock};
 use serde_json::{Value, json};
 
 /// Records of one write.
-const AT_ONCE: usize = 64;
+const AT_ONCE: u32 = 64;
 const ROUNDS: usize = 200;
 
 fn main() {
@@ -99,14 +99,14 @@ fn measure(name: &str, log: &AuditLog, input: &Value) {
     let call = call(input);
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
-            let calls = vec![call.clone(); AT_ONCE];
+            let calls = vec![call.clone(); AT_ONCE as usize];
             let begin = Instant::now();
             log.append(calls).expect("records");
             begin.elapsed()
         })
         .collect();
     times.sort_unstable();
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / AT_ONCE as f64;
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(AT_ONCE);
     println!(
         "{name:<28} least {:>8.2} µs, median {:>8.2} µs",
         each(times[0]),

@@ -418,12 +418,14 @@ static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
         named(
             Assigned,
             format!(
-                r#"(?i-u)\b(?:[a-z0-9]+[_-])*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:?=>?\s*["'`]?(?P<s>[!-~]{{6,}})"#
+                r#"(?i-u)\b_{{0,2}}(?:[a-z0-9]+[_-]{{1,2}})*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\]?\s*:?=>?\s*["'`]?(?P<s>[!-~]{{6,}})"#
             ),
         ),
         named(
             Strong,
-            format!(r#"(?i-u)\b(?:[a-z0-9]+[_-])*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:\s*["'`]?(?P<s>[!-~]{{6,}})"#),
+            format!(
+                r#"(?i-u)\b_{{0,2}}(?:[a-z0-9]+[_-]{{1,2}})*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:\s*["'`]?(?P<s>[!-~]{{6,}})"#
+            ),
         ),
         named(
             Strong,
@@ -436,6 +438,52 @@ static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
             Strong,
             &["密码", "口令", "密钥", "令牌", "秘钥"],
             r#"(?:密码|口令|密钥|令牌|秘钥)\s*(?:是|为|改为|改成|设为|[:：=＝])?\s*["'`“「]?(?P<s>[!-~]{6,})"#,
+        ),
+        named(
+            Strong,
+            format!(
+                r#"(?i-u)\b_{{0,2}}(?:[a-z0-9]+[_-]{{1,2}})*?(?:[a-z0-9]{{0,24}}?){NAMES}\??\s*:\s*&?(?:'static\s+)?[a-z][a-z0-9_.<>]*\s*=\s*["'](?P<s>[!-~]{{6,}})"#
+            ),
+        ),
+        named(
+            Strong,
+            format!(r#"(?i-u)\b{NAMES}\s+(?:for|of)\s+(?:[!-~]+\s+){{0,3}}?[a-z0-9_.@-]+:\s+["'`]?(?P<s>[!-~]{{6,}})"#),
+        ),
+        shape(
+            "the value of a password or key",
+            Strong,
+            &["_auth"],
+            r#"\b_auth\s*=\s*["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            "a password in SQL",
+            Assigned,
+            &["identified"],
+            r#"(?i-u)\bidentified\s+(?:with\s+[!-~]+\s+)?by\s+["'](?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            "a password in SQL",
+            Assigned,
+            &["password"],
+            r#"(?i-u)\b(?:with|set|encrypted)\s+password\s+["'](?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["login"],
+            r#"\b(?:docker|podman|nerdctl|buildah|skopeo|helm|crane|az|oc|cf)\b[^\n|;&]*?\slogin\b[^\n|;&]*?\s-p[\s=]+["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["redis-cli"],
+            r#"\bredis-cli\b[^\n|;]*?\s(?:-a|--pass)[\s=]+["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["pass:"],
+            r#"\s-pass(?:in|out)?\s+["']?pass:(?P<s>[!-~]{6,})"#,
         ),
         shape(
             command,
@@ -747,6 +795,23 @@ mod tests {
             ("curl -u admin:hunter2x https://ci.internal", "hunter2x"),
             ("sshpass -p hunter2x ssh box", "hunter2x"),
             ("--password hunter22", "hunter22"),
+            (
+                "//registry.npmjs.org/:_authToken=9f8e7d6c-5b4a-3928",
+                "9f8e7d6c-5b4a-3928",
+            ),
+            ("//registry.npmjs.org/:_password=aHVudGVyMg==", "aHVudGVyMg=="),
+            ("_auth=aHVudGVyMjEyMw==", "aHVudGVyMjEyMw=="),
+            ("VITE__API_KEY=hunter2x", "hunter2x"),
+            ("os.environ[\"DB_PASSWORD\"] = \"hunter2x\"", "hunter2x"),
+            ("let password: &str = \"hunter2x\";", "hunter2x"),
+            ("const token: string = 'hunter2x'", "hunter2x"),
+            ("Password for admin: hunter2x", "hunter2x"),
+            ("CREATE USER bob IDENTIFIED BY 'hunter2x'", "hunter2x"),
+            ("ALTER ROLE bob WITH PASSWORD 'swordfish'", "swordfish"),
+            ("docker login -u bob -p hunter2x registry", "hunter2x"),
+            ("az login --service-principal -u app -p hunter2x", "hunter2x"),
+            ("redis-cli -h cache -a hunter2x ping", "hunter2x"),
+            ("openssl rsa -in a.pem -passin pass:hunter2x", "hunter2x"),
             ("the password for staging is Hunter2024", "Hunter2024"),
             ("password for the admin user is hunter2x", "hunter2x"),
         ] {
@@ -821,6 +886,15 @@ mod tests {
             "密码 argon2id 加密",
             "tokenizer: bert2024base",
             "mkdir -p packages/shared",
+            "ssh -l login -p 22022 host",
+            "docker compose -p project up && npm login",
+            "let token: Token = lexer.next_token()?;",
+            "password: str = Field(min_length=8)",
+            "the token for step 2: use the one of the vault",
+            "The secret of the page: see docs/secrets.md",
+            "a form with password 'field' and a button",
+            "openssl rsa -passin pass:$PASS",
+            "_author=somebody",
         ] {
             assert_eq!(
                 find_secret(text),

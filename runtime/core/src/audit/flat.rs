@@ -3,8 +3,8 @@
 //! Answers for where their values are. Leaves out what a name means ([`Named`]) and secrets without a name
 //! (`crate::secrets`).
 //!
-//! The rule: a value stands behind `name=`, behind `name:` where a line, a quotation or an entry begins or the value is
-//! quoted, behind an option, and behind the colon of `-u user:`. A quoted value ends with its quote, one of a line or of
+//! The rule: a value stands in the element or behind the entry that has its name, and else behind `name=`, behind `name:` where a line, a quotation or an entry begins or the value is
+//! quoted, behind an option or a setting, and behind the colon of `-u user:`. A quoted value ends with its quote, one of a line or of
 //! a list's item with that, any other with its word; behind `=` a further `&name=` or `;name=` ends it, too, but not at
 //! the beginning of a list's item, where nothing is parted by them. `pass` is a secret beside a user. Where it is not sure
 //! what belongs to a value, all goes.
@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::names::{Named, hint_end, is_hinted};
+use super::names::{Named, hint_end, is_hinted, is_other_token};
 use crate::secrets::{enclosing_quote, next_pair};
 
 /// What a text is.
@@ -43,6 +43,27 @@ static PAIR: LazyLock<Regex> =
 
 static OPTION: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?:^|[\s"'`=(])--?(?P<name>[A-Za-z][\w.-]*)[ \t]+"#));
 
+/// An entry of a list in YAML, of an element, of an object in code: `name: DB_PASSWORD` and, on the next line, `value: …`.
+static ENTRY: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r#"(?i-u)\b(?:name|key|header|field|variable|env)["']?[ \t]*[:=][ \t]*["']?(?P<name>[a-z_][a-z0-9_.-]*)["']?[ \t]*(?:,|(?P<line>\r?\n))?\s*["']?value["']?[ \t]*[:=][ \t]*"#,
+    )
+});
+
+/// `<password>…</password>`.
+static ELEMENT: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"<(?P<name>[A-Za-z_][\w.:-]*)(?:\s[^<>]*)?>(?P<value>[^<]+)</"));
+
+/// What `.netrc` says of a machine.
+static NETRC: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+(?:account\s+\S+\s+)?(?P<name>password)\s+")
+});
+
+/// A setting and its value as words: `ENV DB_PASSWORD …` of a Dockerfile, `setx NAME …`, `npm config set NAME …`.
+static SETTING: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r#"(?:^|[\s"'`])(?:(?P<line>ENV)|setx|config(?:ure)?[ \t]+set)[ \t]+(?P<name>[^\s="'`-][^\s="'`]*)[ \t]+"#)
+});
+
 static USER: LazyLock<Regex> = LazyLock::new(|| {
     compiled(r#"(?:^|[\s"'`])(?:-[uU]|--user|--proxy-user)[ \t]*=?[ \t]*(?P<quote>\\?["']?)[^\s:"'/]*:"#)
 });
@@ -57,15 +78,11 @@ pub(super) fn values(text: &str, of: Of) -> Vec<Range<usize>> {
     let hint = hint_end(text, 0);
     if let Some(hint) = hint {
         pairs(text, of, hint, &mut found);
+        apart_from_names(text, &mut found);
     }
     if has_option(text) {
         if hint.is_some() {
-            for option in OPTION.captures_iter(text) {
-                if let (Some(all), Some(name)) = (option.get(0), option.name("name")) {
-                    let named = named(name.as_str(), text);
-                    found.extend(checked(text, value(text, all.end(), Reach::Word, Ends::Here), named));
-                }
-            }
+            options(text, &mut found);
         }
         users(text, of, &mut found);
     }
@@ -94,7 +111,7 @@ fn apart(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 /// Whether a text that is JSON may name a secret, also where characters are written as their numbers.
 pub(super) fn may_name_in_json(text: &str) -> bool {
-    is_hinted(text) || has_user(text) || !text.is_ascii() || text.contains(r"\u")
+    is_hinted(text) || has_user(text) || text.contains(LOGIN) || !text.is_ascii() || text.contains(r"\u")
 }
 
 /// The part of `user:password` that is the password.
@@ -137,6 +154,52 @@ fn pairs(text: &str, of: Of, mut hint: usize, found: &mut Vec<Range<usize>>) {
     }
 }
 
+/// Adds the values that stand apart from their names.
+fn apart_from_names(text: &str, found: &mut Vec<Range<usize>>) {
+    let mut add = |form: &Regex, reach: Reach| {
+        for place in form.captures_iter(text) {
+            let (Some(all), Some(name)) = (place.get(0), place.name("name")) else {
+                break;
+            };
+            let reach = if place.name("line").is_some() {
+                Reach::Line
+            } else {
+                reach
+            };
+            let range = place
+                .name("value")
+                .map_or_else(|| value(text, all.end(), reach, Ends::Here), |whole| whole.range());
+            found.extend(checked(text, range, named(name.as_str(), text)));
+        }
+    };
+    if text.contains("alue") || text.contains("VALUE") {
+        add(&ENTRY, Reach::Entry);
+    }
+    if text.contains("</") {
+        add(&ELEMENT, Reach::Entry);
+    }
+    if text.contains("machine") || text.contains("default") {
+        add(&NETRC, Reach::Word);
+    }
+    if text.contains("ENV") || text.contains("set") {
+        add(&SETTING, Reach::Word);
+    }
+}
+
+/// Adds the arguments of options.
+fn options(text: &str, found: &mut Vec<Range<usize>>) {
+    let mut at = 0;
+    while let Some(option) = OPTION.captures_at(text, at) {
+        let (Some(all), Some(name)) = (option.get(0), option.name("name")) else {
+            break;
+        };
+        let range = value(text, all.end(), Reach::Word, Ends::Here);
+        found.extend(checked(text, range, named(name.as_str(), text)));
+        // The blank behind it is the one before the next: `--batch --token …`.
+        at = name.end();
+    }
+}
+
 /// Adds the passwords of `-u user:password`.
 fn users(text: &str, of: Of, found: &mut Vec<Range<usize>>) {
     if !has_user(text) {
@@ -159,6 +222,9 @@ fn users(text: &str, of: Of, found: &mut Vec<Range<usize>>) {
         }
     }
 }
+
+/// What a command line that was taken apart has when `-p` is a password in it.
+pub(super) const LOGIN: &str = "login";
 
 /// What each option for a user has, in small or large letters.
 pub(super) const USER_OPTION: &str = "-u";
@@ -214,12 +280,31 @@ fn value_of_pair(
     if named == Named::Open {
         return None;
     }
+    // `Unexpected token: …`, as `unexpected_token` is read.
+    let before_name = before.trim_end();
+    let previous = before_name
+        .rfind(|c: char| !c.is_alphanumeric())
+        .map_or(0, |at| at + before_name[at..].chars().next().map_or(1, char::len_utf8));
+    let is_bare = ["token", "tokens"]
+        .iter()
+        .any(|bare| text[name.clone()].eq_ignore_ascii_case(bare));
+    if is_bare && !is_equals && is_other_token(&text[begin + previous..name.end]) {
+        return None;
+    }
     let rest = &text[sep.end..];
     // `Token::new`, `token == other`.
     if rest.starts_with(':') || rest.starts_with('=') && text[name.end..].starts_with(' ') {
         return None;
     }
     let from = sep.end + (rest.len() - rest.trim_start_matches([' ', '\t']).len());
+    // A quotation ends behind the sign, as in `find("token:")`: there is no value.
+    if let Some(quote) = rest.chars().next()
+        && matches!(quote, '"' | '\'' | '`')
+        && rest[1..].chars().next().is_none_or(|c| ")]}\r\n".contains(c))
+        && enclosing_quote(text, name.start) == Some(quote)
+    {
+        return None;
+    }
     let quoted = text[from..].trim_start_matches('\\').starts_with(['"', '\'', '`']);
     let parted = close.is_empty() && text[name.end..sep.start].is_empty() && from == sep.end;
     let last = before.trim_end().chars().next_back();
@@ -229,6 +314,9 @@ fn value_of_pair(
     let reach = if of == Of::Item && at_start {
         Reach::All
     } else if close.is_empty() && (at_line || in_quotes || spoken && !is_equals) {
+        Reach::Line
+    } else if is_equals && parted && last == Some(';') && before.contains('=') {
+        // `Server=…;Password=two words;…`.
         Reach::Line
     } else if is_equals && parted {
         Reach::Word
@@ -265,7 +353,10 @@ fn checked(text: &str, range: Range<usize>, named: Named) -> Option<Range<usize>
     let value = text[range.clone()].trim_end();
     let range = range.start..range.start + value.len();
     let is_count = named == Named::Secrets && value.bytes().all(|byte| byte.is_ascii_digit());
-    (named.hides_text(value) && !is_count).then_some(range)
+    // Without quotes these are no texts.
+    let is_flag = ["true", "false", "null", "None", "nil", "undefined"].contains(&value.trim_end_matches([',', ';']))
+        && !text[..range.start].ends_with(['"', '\'', '`']);
+    (named.hides_text(value) && !is_count && !is_flag).then_some(range)
 }
 
 /// The value that begins at `from`, without its quotes.

@@ -61,6 +61,8 @@ pub(super) fn hints() -> Vec<String> {
         "令牌",
         "秘钥",
     ];
+    let pats = HOSTS.map(|host| ["", "_", "-", "."].map(|between| format!("{host}{between}pat")));
+    let words = words.map(str::to_owned).into_iter().chain(pats.into_iter().flatten());
     // These are no letters of ASCII, but small and large letters of the same.
     let alike = [('s', 'ſ'), ('k', '\u{212A}')];
     let mut forms: Vec<String> = vec![String::new()];
@@ -79,7 +81,7 @@ pub(super) fn hints() -> Vec<String> {
 
 /// What stands for a value that is somewhere else, or hides it: `${TOKEN}`, `Bearer ${TOKEN}`, `{{ token }}`, `****`.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
-    let forms = r"^(?:(?i:bearer|basic|token)\s+)?(?:\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\{\{\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\}|[*•]+|\[redacted[^\]]*\])?$";
+    let forms = r"^(?:(?i:bearer|basic|token)\s+)?(?:\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\$?\{\{\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\}|[*•]+|\[redacted[^\]]*\])?$";
     Regex::new(forms).expect("a constant pattern that compiles")
 });
 
@@ -160,8 +162,11 @@ const OWNERS: [&str; 13] = [
     "admin", "app", "db", "ftp", "login", "mail", "mysql", "pg", "redis", "root", "smtp", "ssh", "user",
 ];
 
+/// Whose personal access token a `pat` is: alone it is the beginning of a word.
+const HOSTS: [&str; 4] = ["azure", "gh", "github", "gitlab"];
+
 /// Words before `token` by which it opens nothing: counts, marks of a text, places in a list, and those of a design.
-const OTHER_TOKENS: [&str; 37] = [
+const OTHER_TOKENS: [&str; 38] = [
     "bos",
     "budget",
     "cached",
@@ -198,6 +203,7 @@ const OTHER_TOKENS: [&str; 37] = [
     "theme",
     "thinking",
     "total",
+    "unexpected",
     "used",
 ];
 
@@ -334,6 +340,7 @@ impl Named {
         let previous = before.last().copied().unwrap_or_default();
         match last {
             "token" => !before.iter().any(|word| OTHER_TOKENS.contains(word)),
+            "pat" => HOSTS.contains(&previous),
             "key" => KEYS.contains(&previous),
             "pass" => OWNERS.contains(&previous),
             "word" | "phrase" | "code" => previous == "pass",
@@ -480,6 +487,8 @@ mod tests {
             "ｐａｓｓｗｏｒｄ",
             "管理员密码",
             "令牌",
+            "GITHUB_PAT",
+            "ghPat",
         ] {
             assert_eq!(Named::by(name), Named::Secret, "{name}");
         }
@@ -548,6 +557,8 @@ mod tests {
             "compass",
             "bypass",
             "hotpath",
+            "github_path",
+            "pat",
             "passing_tests",
             "error_code",
         ] {
@@ -582,6 +593,7 @@ mod tests {
             "${TOKEN}",
             "Bearer ${TOKEN}",
             "{{ token }}",
+            "${{ secrets.TOKEN }}",
             "****",
             "[redacted: a GitHub token]",
         ] {
@@ -596,6 +608,7 @@ mod tests {
             "hunter2(x)",
             "$x",
             "${A}b",
+            "${{ a || 'b' }}",
         ] {
             assert!(Named::Secret.hides_text(text), "{text}");
         }

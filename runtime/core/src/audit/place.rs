@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::excerpt::Seen;
+use super::flat::LOGIN;
 use super::names::Named;
 
 /// What an object says of the values in it.
@@ -69,6 +70,8 @@ pub(super) struct Items {
     /// What is said of each.
     all: Named,
     next: Said,
+    /// It is a command line that logs in, where `-p` is the password.
+    logs_in: bool,
     /// A first item may be the name of a second one.
     is_pair: bool,
 }
@@ -79,6 +82,7 @@ impl Items {
         Self {
             all: named.within(),
             next: Said::By(named.within()),
+            logs_in: false,
             // Names of fields, which are required, are no pair.
             is_pair: count == 2 && name != "required",
         }
@@ -87,9 +91,13 @@ impl Items {
     /// What is said of the next item.
     pub(super) fn said(&mut self, item: &Seen) -> Said {
         let said = self.next;
+        if let Seen::Text { text, .. } = item {
+            self.logs_in |= text == LOGIN;
+        }
         let of_next = match item {
             Seen::Text { text, .. } if self.all != Named::Secret => match text.as_str() {
                 "-u" | "-U" | "--user" | "--proxy-user" => Said::User,
+                "-p" if self.logs_in => Said::By(Named::Secret),
                 _ if text.starts_with('-') && !text.contains(['=', ' ']) => Said::By(Named::by(text)),
                 _ if self.is_pair && text.len() <= 64 => Said::By(Named::by(text)),
                 _ => Said::By(Named::Open),
@@ -172,6 +180,11 @@ mod tests {
             [open, open, secret, open]
         );
         assert_eq!(said(json!(["-u", "bob:x", "y"]), "args"), [open, User, open]);
+        assert_eq!(
+            said(json!(["docker", "login", "-p", "x"]), ""),
+            [open, open, open, secret]
+        );
+        assert_eq!(said(json!(["ssh", "-p", "22"]), ""), [open, open, open]);
         assert_eq!(said(json!(["X-Api-Key", "x"]), ""), [open, secret]);
         assert_eq!(said(json!(["password", "token"]), "required"), [open, open]);
         assert_eq!(said(json!(["password", "x", "y"]), ""), [open, open, open]);

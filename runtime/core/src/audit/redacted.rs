@@ -65,7 +65,9 @@ const A_NAME: u64 = 2;
 
 /// What a text has that is not without any secret.
 static PARTS: LazyLock<Needles> = LazyLock::new(|| {
-    let names = hints().into_iter().chain([flat::USER_OPTION.to_owned()]);
+    let names = hints()
+        .into_iter()
+        .chain([flat::USER_OPTION, flat::LOGIN].map(str::to_owned));
     let names = names.map(|part| (part, A_NAME));
     Needles::new(names.chain(needles().map(|part| (part.to_owned(), A_LOOK))))
 });
@@ -329,6 +331,12 @@ pub(super) fn without_secrets(name: &str, text: &str) -> Option<String> {
         if block.starts_with("-----BEGIN") && !block.contains("-----END") {
             end = whole.len();
         }
+        // What was told of a part of it is not cut through.
+        if let Some(told) = block.rfind("[redacted:").map(|told| secret.range.start + told)
+            && whole[told..].starts_with(BY_ITS_NAME)
+        {
+            end = end.max(told + BY_ITS_NAME.len());
+        }
         if end <= at {
             continue;
         }
@@ -562,6 +570,19 @@ mod tests {
             json!({"pwd": "horse", "db_pwd": "/home/horse"}),
             json!({"url": "/x?page_token=abc123&password=horse77"}),
             json!({"next_page_token": "password=horse77"}),
+            json!({"command": "gpg --batch --passphrase horse -c a"}),
+            json!({"yaml": "env:\n  - name: DB_PASSWORD\n    value: two horse\n  - name: PORT\n    value: \"80\""}),
+            json!({"xml": "<add key=\"ApiKey\" value=\"two horse\" />"}),
+            json!({"js": "[{ name: 'password', value: 'horse' }]"}),
+            json!({"xml": "<server><id>a</id><password>two horse</password></server>"}),
+            json!({"netrc": "machine github.com\n  login bob\n  password horse\n"}),
+            json!({"dockerfile": "FROM x\nENV DB_PASSWORD two horse\n"}),
+            json!({"command": "npm config set //registry.npmjs.org/:_authToken horse && setx API_KEY horse"}),
+            json!({"dsn": "Server=h;Password=two horse;Encrypt=True"}),
+            json!({"args": ["docker", "login", "-u", "bob", "-p", "horse"]}),
+            json!({"args": ["login", "-p", "horse"]}),
+            json!({"text": "the next api_token: horse"}),
+            json!({"env": {"GITHUB_PAT": "horse"}, "more": "GH_PAT=horse"}),
         ] {
             let kept = record(input).to_string();
             if kept.contains("horse") || !kept.contains("[redacted: ") {
@@ -584,6 +605,22 @@ mod tests {
             (
                 "curl -H 'X-Api-Key: k1234567' --api-key=qqqq1234 https://h",
                 "curl -H 'X-Api-Key: [-]' --api-key=[-] https://h",
+            ),
+            (
+                "- name: DB_PASSWORD\n  value: horse\n- name: PORT\n  value: 80",
+                "- name: DB_PASSWORD\n  value: [-]\n- name: PORT\n  value: 80",
+            ),
+            (
+                "<user>bob</user><password>horse</password>",
+                "<user>bob</user><password>[-]</password>",
+            ),
+            (
+                "Server=h;Password=two horse;Database=d",
+                "Server=h;Password=[-];Database=d",
+            ),
+            (
+                "gpg --batch --passphrase horse -c a",
+                "gpg --batch --passphrase [-] -c a",
             ),
             ("login -u bob:pw now", "login -u bob:[-] now"),
             ("password: \"correct horse\"\nport: 1", "password: \"[-]\"\nport: 1"),
@@ -620,6 +657,14 @@ mod tests {
             "prose": "The password is required; the pop-up asks for a token, see tokens: 512.",
             "command": "git push -u origin main && cargo test --max-tokens 12",
             "result": {"pass": 3, "fail": 0},
+            "parser": "SyntaxError: Unexpected token: '}'; design tokens: colors",
+            "workflow": "token: ${{ secrets.GITHUB_TOKEN }}",
+            "yaml": "secret: true\npassword: null\ncookie: false,\n",
+            "test": "expect(screen.getByLabelText(\"Password:\")).toBeVisible()",
+            "html": "<label for=\"password\">Password</label><input name=\"password\" value=\"\">",
+            "entries": "- name: PORT\n  value: 80\n- key: password\n  valueFrom: x",
+            "prose": "The default login form has a password field; set the value of the key.",
+            "commands": "kubectl config set-context --current; git config set user.name token",
         });
         assert_eq!(record(input.clone()), input);
         let text = json!({"properties": {"password": {"type": "string", "minLength": 12}}}).to_string();
@@ -646,6 +691,7 @@ mod tests {
             "\u{7}bell",
             "é",
             r#"{"p\u0061ssword": "horse"}"#,
+            r#"["login", "-p", "horse"]"#,
             r#"[{"ｐｉｎ": "4711"}, "-U", "a:b"]"#,
             "ｐａｓｓｗｏｒｄ＝ｈｕｎｔｅｒ２",
             "curl -U bob:horse",
@@ -658,6 +704,7 @@ mod tests {
         prop_oneof![
             3 => text.clone(),
             2 => prop::collection::vec(text.clone(), 0..4).prop_map(Value::from),
+            1 => Just(json!(["login", "-p", "horse"])),
             1 => text.prop_map(|text| json!({"name": text, "value": "zebra"})),
         ]
     }
