@@ -470,7 +470,7 @@ static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
         shape(
             command,
             Assigned,
-            &["login"],
+            &["-p"],
             r#"\b(?:docker|podman|nerdctl|buildah|skopeo|helm|crane|az|oc|cf)\b[^\n|;&]*?\slogin\b[^\n|;&]*?\s-p[\s=]+["']?(?P<s>[!-~]{6,})"#,
         ),
         shape(

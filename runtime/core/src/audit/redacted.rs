@@ -67,7 +67,7 @@ const A_NAME: u64 = 2;
 static PARTS: LazyLock<Needles> = LazyLock::new(|| {
     let names = hints()
         .into_iter()
-        .chain([flat::USER_OPTION, flat::LOGIN].map(str::to_owned));
+        .chain([flat::USER_OPTION, flat::LOGIN_OPTION].map(str::to_owned));
     let names = names.map(|part| (part, A_NAME));
     Needles::new(names.chain(needles().map(|part| (part.to_owned(), A_LOOK))))
 });
@@ -737,7 +737,7 @@ mod tests {
     proptest! {
         /// One run over all of it overlooks nothing.
         #[test]
-        fn what_is_not_looked_for_is_not_there(
+        fn one_search_overlooks_nothing(
             entries in prop::collection::vec(("(password|p\u{1}|ｐｉｎ|note|-|a|ghp_x|user|pass)", values_with_secrets()), 1..4),
         ) {
             let input: Map<String, Value> = entries.into_iter().collect();
