@@ -634,6 +634,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_told_of_a_value_is_told_whole_or_not_at_all() {
+        for (text, kept) in [
+            (
+                json!("sshpass -p ACCOUNT_KEY:zebra77 ssh h"),
+                json!("sshpass -p [redacted: a password on a command line]"),
+            ),
+            (
+                json!(["--user", "curl -u a:zebra77x"]),
+                json!(["--user", "curl -u a:[redacted: a secret by its name]"]),
+            ),
+        ] {
+            assert_eq!(record(json!({ "sent": text }))["sent"], kept);
+        }
+    }
+
+    #[test]
     fn what_only_looks_like_a_named_secret_stays() {
         let input = json!({
             "schema": {
