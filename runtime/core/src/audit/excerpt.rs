@@ -161,7 +161,7 @@ fn seen_text(text: Cow<'_, str>, room: &mut usize) -> Seen {
 }
 
 fn seen_list<'v>(count: usize, items: impl Iterator<Item = Cow<'v, Value>>, room: &mut usize) -> Seen {
-    let mut seen_items = Vec::new();
+    let mut seen_items = Vec::with_capacity(count.min(*room / SMALL));
     for item in items {
         if !take(room, SMALL) {
             break;
@@ -175,7 +175,7 @@ fn seen_list<'v>(count: usize, items: impl Iterator<Item = Cow<'v, Value>>, room
 }
 
 fn seen_object<'v>(count: usize, all: impl Iterator<Item = (Cow<'v, str>, Cow<'v, Value>)>, room: &mut usize) -> Seen {
-    let mut entries = Vec::new();
+    let mut entries = Vec::with_capacity(count.min(*room / SMALL));
     for (name, value) in all {
         if !take(room, name.len() + SMALL) {
             break;

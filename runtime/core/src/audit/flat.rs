@@ -111,7 +111,7 @@ fn apart(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 /// Whether a text that is JSON may name a secret, also where characters are written as their numbers.
 pub(super) fn may_name_in_json(text: &str) -> bool {
-    is_hinted(text) || has_user(text) || text.contains(LOGIN) || !text.is_ascii() || text.contains(r"\u")
+    is_hinted(text) || has_user(text) || text.contains(LOGIN_OPTION) || !text.is_ascii() || text.contains(r"\u")
 }
 
 /// The part of `user:password` that is the password.
@@ -223,8 +223,8 @@ fn users(text: &str, of: Of, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// What a command line that was taken apart has when `-p` is a password in it.
-pub(super) const LOGIN: &str = "login";
+/// The option for a password of a command line that logs in.
+pub(super) const LOGIN_OPTION: &str = "-p";
 
 /// What each option for a user has, in small or large letters.
 pub(super) const USER_OPTION: &str = "-u";

@@ -6,7 +6,7 @@
 //! The rule: a name is read by its words, and what it names is its last one. `db_password`, `accessToken` and
 //! `X-API-Key` are secrets; `password_policy`, `token_count` and `secret_santa` are not. Words that say which value it is
 //! (`password_new`, `token_value`, `password2`) are read over. `key` and `pass` are secrets only with a word such as `api`
-//! or `db` before them, and `tokens` that are counted or designed are none. Under a secret name every text and every number
+//! or `db` before them, `pat` only of GitHub and the like, and `tokens` that are counted or designed are none. Under a secret name every text and every number
 //! goes, however deep, but not a flag, `null`, an empty text, a reference such as `${TOKEN}`, or a mask. A number right
 //! under a plural (`tokens: 512`) is a count; of `pin` only digits are one, and an absolute path is a folder under `pwd`.
 //! Under a name that a JSON Schema declares stays what describes a value, and its `default` or `examples` go.

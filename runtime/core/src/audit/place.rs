@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::excerpt::Seen;
-use super::flat::LOGIN;
+use super::flat::LOGIN_OPTION;
 use super::names::Named;
 
 /// What an object says of the values in it.
@@ -92,12 +92,12 @@ impl Items {
     pub(super) fn said(&mut self, item: &Seen) -> Said {
         let said = self.next;
         if let Seen::Text { text, .. } = item {
-            self.logs_in |= text == LOGIN;
+            self.logs_in |= text == "login";
         }
         let of_next = match item {
             Seen::Text { text, .. } if self.all != Named::Secret => match text.as_str() {
                 "-u" | "-U" | "--user" | "--proxy-user" => Said::User,
-                "-p" if self.logs_in => Said::By(Named::Secret),
+                LOGIN_OPTION if self.logs_in => Said::By(Named::Secret),
                 _ if text.starts_with('-') && !text.contains(['=', ' ']) => Said::By(Named::by(text)),
                 _ if self.is_pair && text.len() <= 64 => Said::By(Named::by(text)),
                 _ => Said::By(Named::Open),

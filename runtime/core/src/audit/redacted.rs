@@ -67,7 +67,7 @@ const A_NAME: u64 = 2;
 static PARTS: LazyLock<Needles> = LazyLock::new(|| {
     let names = hints()
         .into_iter()
-        .chain([flat::USER_OPTION, flat::LOGIN].map(str::to_owned));
+        .chain([flat::USER_OPTION, flat::LOGIN_OPTION].map(str::to_owned));
     let names = names.map(|part| (part, A_NAME));
     Needles::new(names.chain(needles().map(|part| (part.to_owned(), A_LOOK))))
 });
@@ -634,6 +634,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_told_of_a_value_is_told_whole_or_not_at_all() {
+        for (text, kept) in [
+            (
+                json!("sshpass -p ACCOUNT_KEY:zebra77 ssh h"),
+                json!("sshpass -p [redacted: a password on a command line]"),
+            ),
+            (
+                json!(["--user", "curl -u a:zebra77x"]),
+                json!(["--user", "curl -u a:[redacted: a secret by its name]"]),
+            ),
+        ] {
+            assert_eq!(record(json!({ "sent": text }))["sent"], kept);
+        }
+    }
+
+    #[test]
     fn what_only_looks_like_a_named_secret_stays() {
         let input = json!({
             "schema": {
@@ -737,7 +753,7 @@ mod tests {
     proptest! {
         /// One run over all of it overlooks nothing.
         #[test]
-        fn what_is_not_looked_for_is_not_there(
+        fn one_search_overlooks_nothing(
             entries in prop::collection::vec(("(password|p\u{1}|ｐｉｎ|note|-|a|ghp_x|user|pass)", values_with_secrets()), 1..4),
         ) {
             let input: Map<String, Value> = entries.into_iter().collect();
