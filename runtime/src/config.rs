@@ -8,6 +8,7 @@ mod execution;
 mod given;
 mod hooks;
 mod permissions;
+mod reading;
 mod timeouts;
 
 use std::fmt;
@@ -23,14 +24,13 @@ use devloop_core::retention::Policy;
 use devloop_core::sandbox::{FsError, ProjectDir, RelPath};
 use jiff::SignedDuration;
 use rustix::fs::{Mode, OFlags};
-use serde::Deserialize;
-use toml::Spanned;
 
 pub use execution::Execution;
 use given::Given;
 pub use hooks::Hooks;
+use hooks::Trust;
 pub use permissions::Permissions;
-use permissions::Wrong;
+use reading::{Number, Place, Syntax, Table, Text, Wrongs, quoted};
 pub use timeouts::Timeouts;
 
 /// The most that is read of a settings file; one with every key has less than a hundredth of that.
@@ -179,25 +179,50 @@ pub const TEMPLATE: &str = "\
 # timeout_ms = 10000
 ";
 
-/// A settings file that cannot be used.
+/// Settings that cannot be used: all that is wrong with the files.
 #[derive(Debug)]
 pub struct ConfigError {
+    /// Never empty.
+    problems: Vec<Problem>,
+    /// So many more things are wrong, and with which file.
+    more: Vec<(PathBuf, usize)>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug)]
+struct Problem {
     path: PathBuf,
+    place: Option<Place>,
     message: String,
 }
 
-impl ConfigError {
-    fn new(path: &Path, message: impl Into<String>) -> Self {
+impl Problem {
+    fn new(path: &Path, place: Option<Place>, message: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
+            place,
             message: message.into(),
         }
     }
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// One on a line, each with its file and place; of a file with more than twenty the first ones, and how many more.
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.message)
+        let more = self.more.iter();
+        let more = more.map(|(path, more)| format!("{}: and {more} more", path.display()));
+        let lines: Vec<String> = self.problems.iter().map(ToString::to_string).chain(more).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -207,15 +232,14 @@ impl Config {
     /// The settings for a project: its own `devloop.toml` over the user's over the defaults.
     ///
     /// # Errors
-    /// A file that exists and cannot be read, is no regular file, has more than 64 KiB, is no TOML, has an unknown key, or
-    /// a value out of range; what is wrong in the text comes with line and column. The project's file must not be a link:
-    /// whoever can write in a project could else have any file read.
+    /// Everything that is wrong with both files: one that exists and cannot be read, is no regular file, has more than 64
+    /// KiB, is no TOML, has an unknown key, or a value out of range; what is wrong in the text comes with line and column.
+    /// The project's file must not be a link: whoever can write in a project could else have any file read.
     pub fn load(project: &ProjectDir, user: Option<&Path>) -> Result<Self, ConfigError> {
-        let (mut config, mut together) = Self::said_by(user)?;
-        let path = project.path().join(FILE_NAME);
-        let text = read_projects(project).map_err(|message| ConfigError::new(&path, message))?;
-        config.apply(text, &path, Source::Project, &mut together)?;
-        config.judge(together)
+        let mut files = Files::default();
+        files.read_users(user);
+        files.read(read_projects(project), &project.path().join(FILE_NAME), Source::Project);
+        files.judge()
     }
 
     /// The user's settings alone, where there is no project.
@@ -223,35 +247,9 @@ impl Config {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn of_user(user: Option<&Path>) -> Result<Self, ConfigError> {
-        let (config, together) = Self::said_by(user)?;
-        config.judge(together)
-    }
-
-    fn said_by(user: Option<&Path>) -> Result<(Self, Together), ConfigError> {
-        let (mut config, mut together) = (Self::default(), Together::default());
-        if let Some(path) = user {
-            let text = read_users(path).map_err(|message| ConfigError::new(path, message))?;
-            config.apply(text, path, Source::User, &mut together)?;
-        }
-        Ok((config, together))
-    }
-
-    /// What is judged when all files have been read.
-    fn judge(mut self, together: Together) -> Result<Self, ConfigError> {
-        const KIB: u64 = 1024;
-        let Together { given, pauses } = together;
-        let kib = |bytes: u64| u32::try_from(bytes / KIB).unwrap_or(u32::MAX);
-        let limits = self.artifacts;
-        let session = given.part(SESSION_KIB, kib(limits.session_bytes), u32::MAX);
-        let file = given.part(FILE_KIB, kib(limits.file_bytes), session);
-        if file > session {
-            let expected = format!("1 to {session} (`{SESSION_KIB}`)");
-            return Err(given.wrong(FILE_KIB, &file.to_string(), &expected));
-        }
-        self.artifacts.session_bytes = u64::from(session) * KIB;
-        self.artifacts.file_bytes = u64::from(file) * KIB;
-        self.execution = Execution::of(&given, pauses)?;
-        Ok(self)
+        let mut files = Files::default();
+        files.read_users(user);
+        files.judge()
     }
 
     /// How long a result may be.
@@ -285,206 +283,174 @@ impl Config {
             artifacts: days(self.artifact_days),
         }
     }
-
-    fn apply(
-        &mut self,
-        bytes: Option<Vec<u8>>,
-        path: &Path,
-        source: Source,
-        together: &mut Together,
-    ) -> Result<(), ConfigError> {
-        let Some(bytes) = bytes else { return Ok(()) };
-        let text = str::from_utf8(&bytes)
-            .map_err(|error| ConfigError::new(path, format!("it is not UTF-8 from byte {} on", error.valid_up_to())))?;
-        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        // The parser's text has line, column, the line itself and, for an unknown key, the known ones.
-        let file: Settings = toml::from_str(text).map_err(|error| ConfigError::new(path, in_words_of_toml(&error)))?;
-        let wrong = |key: &str, at: usize, found: String, expected: &str| {
-            misplaced(path, text, at, &format!("{key} is {found}; expected {expected}"))
-        };
-        let line = |at: usize| place(text, at).0;
-        let mut permissions = file.permissions;
-        self.hooks
-            .trust(permissions.project_hooks.take(), source)
-            .and_then(|()| self.hooks.join(file.hooks, source, path))
-            .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
-        self.permissions
-            .join(permissions, source, path, line)
-            .map_err(|wrong| all_misplaced(path, text, &wrong))?;
-        if let Some(name) = file.server.name {
-            let (at, name) = (name.span().start, name.into_inner());
-            let fits = (1..=20).contains(&name.len())
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-            if !fits {
-                return Err(wrong(
-                    "server.name",
-                    at,
-                    format!("{name:?}"),
-                    "1 to 20 letters, digits, `-` or `_`",
-                ));
-            }
-            self.server_name = name;
-        }
-        let number = |key: &str, given: Option<Spanned<i64>>, least: u32, most: u32| {
-            let Some(given) = given else { return Ok(None) };
-            let (at, value) = (given.span().start, given.into_inner());
-            match u32::try_from(value) {
-                Ok(fitting) if (least..=most).contains(&fitting) => Ok(Some(fitting)),
-                _ => Err(wrong(key, at, value.to_string(), &format!("{least} to {most}"))),
-            }
-        };
-        let many = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
-        let (limits, retention) = (file.limits, file.retention);
-        if let Some(ms) = number("limits.lock_wait_ms", limits.lock_wait_ms, 1, 60_000)? {
-            self.lock_wait = Duration::from_millis(ms.into());
-        }
-        if let Some(kept) = number("limits.history_kept", limits.history_kept, 1, 1_000)? {
-            self.history_kept = many(kept);
-        }
-        if let Some(days) = number("retention.set_aside_days", retention.set_aside_days, 0, 36_500)? {
-            self.set_aside_days = days;
-        }
-        if let Some(days) = number("retention.replay_days", retention.replay_days, 0, 36_500)? {
-            self.replay_days = days;
-        }
-        if let Some(days) = number("retention.artifact_days", retention.artifact_days, 0, 36_500)? {
-            self.artifact_days = days;
-        }
-        if let Some(files) = number("retention.timeline_files", retention.timeline_files, 0, 10_000)? {
-            self.timeline_files = many(files);
-        }
-        if let Some(characters) = number("limits.result_chars", limits.result_chars, 4_000, 1_000_000)? {
-            self.result_chars = many(characters);
-        }
-        if let Some(kib) = number("limits.result_binary_kib", limits.result_binary_kib, 1, 65_536)? {
-            self.result_binary_bytes = many(kib).saturating_mul(1024);
-        }
-        if let Some(files) = number("limits.artifact_files", limits.artifact_files, 1, 10_000)? {
-            self.artifacts.session_files = files.into();
-        }
-        let sizes = [
-            (FILE_KIB, limits.artifact_file_kib, LARGEST_ARTIFACT_KIB),
-            (SESSION_KIB, limits.artifact_session_kib, LARGEST_SESSION_KIB),
-        ];
-        for (key, given, most) in sizes {
-            let at = given.as_ref().map_or(0, |given| given.span().start);
-            if let Some(kib) = number(key, given, 1, most)? {
-                together.given.put(key.to_owned(), kib, path, place(text, at));
-            }
-        }
-        let pauses = file.execution.keep(&mut together.given, path, |at| place(text, at));
-        let pauses = pauses.map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
-        together.pauses = pauses.or(together.pauses.take());
-        self.timeouts
-            .join(file.timeouts_ms)
-            .map_err(|wrong| misplaced(path, text, wrong.at, &wrong.message))?;
-        Ok(())
-    }
-}
-
-/// Line and column of a byte, from 1.
-fn place(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    (line, before.rsplit('\n').next().unwrap_or(before).chars().count() + 1)
-}
-
-fn misplaced(path: &Path, text: &str, at: usize, message: &str) -> ConfigError {
-    let (line, column) = place(text, at);
-    ConfigError::new(path, format!("line {line}, column {column}: {message}"))
-}
-
-/// All that is wrong, one on a line; of many the first ones.
-fn all_misplaced(path: &Path, text: &str, wrong: &[Wrong]) -> ConfigError {
-    const MOST: usize = 20;
-    let shown = wrong.iter().take(MOST).map(|wrong| {
-        let (line, column) = place(text, wrong.at);
-        format!("line {line}, column {column}: {}", wrong.message)
-    });
-    let mut lines: Vec<String> = shown.collect();
-    if wrong.len() > MOST {
-        lines.push(format!("and {} more", wrong.len() - MOST));
-    }
-    ConfigError::new(path, lines.join("\n"))
 }
 
 const FILE_KIB: &str = "limits.artifact_file_kib";
 const SESSION_KIB: &str = "limits.artifact_session_kib";
 
-/// What is kept of each file until all have been read, as its numbers depend on each other.
+/// What the files say, until all have been read: some of their numbers depend on each other.
 #[derive(Default)]
-struct Together {
+struct Files {
+    config: Config,
     given: Given,
     pauses: Option<Vec<Duration>>,
+    problems: Vec<Problem>,
+    more: Vec<(PathBuf, usize)>,
+    /// Whether there is a file of which nobody knows what it says.
+    unknown: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Settings {
-    #[serde(default)]
-    server: Server,
-    #[serde(default)]
-    limits: Limits,
-    #[serde(default)]
-    execution: execution::Section,
-    #[serde(default)]
-    timeouts_ms: timeouts::Section,
-    #[serde(default)]
-    retention: Retention,
-    #[serde(default)]
-    permissions: permissions::Section,
-    #[serde(default)]
-    hooks: Vec<Spanned<hooks::Section>>,
+impl Files {
+    fn read_users(&mut self, path: Option<&Path>) {
+        if let Some(path) = path {
+            self.read(read_users(path), path, Source::User);
+        }
+    }
+
+    fn read(&mut self, bytes: Result<Option<Vec<u8>>, String>, path: &Path, source: Source) {
+        let bytes = match bytes {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return,
+            Err(message) => return self.unreadable(path, message),
+        };
+        match str::from_utf8(&bytes) {
+            Ok(text) => self.parse(text.strip_prefix('\u{FEFF}').unwrap_or(text), path, source),
+            Err(error) => self.unreadable(path, format!("it is not UTF-8 from byte {} on", error.valid_up_to())),
+        }
+    }
+
+    fn unreadable(&mut self, path: &Path, message: String) {
+        self.problems.push(Problem::new(path, None, message));
+        self.unknown = true;
+    }
+
+    fn parse(&mut self, text: &str, path: &Path, source: Source) {
+        let trust = if self.problems.is_empty() {
+            self.config.hooks.trusted()
+        } else {
+            Trust::Unknown
+        };
+        let mut wrongs = Wrongs::default();
+        let places = Text::new(text);
+        let syntax = Table::read(text, &mut wrongs, |file| {
+            file.within("server", |server| self.server(server));
+            file.within("limits", |limits| self.limits(limits, path, |at| places.place(at)));
+            file.within("execution", |execution| {
+                let pauses = Execution::read(execution, &mut self.given, path, |at| places.place(at));
+                self.pauses = pauses.or(self.pauses.take());
+            });
+            file.within("timeouts_ms", |timeouts| self.config.timeouts.read(timeouts));
+            file.within("retention", |retention| self.retention(retention));
+            file.within("permissions", |permissions| {
+                let line = |at: usize| places.place(at).0;
+                self.config.permissions.read(permissions, source, path, line);
+                self.config.hooks.trust(permissions, source);
+            });
+            self.config.hooks.read(file, source, trust, path);
+        });
+        if syntax == Syntax::Broken {
+            self.unknown = true;
+        }
+        let told = wrongs.tell(&places);
+        let problems = told.messages.into_iter();
+        self.problems
+            .extend(problems.map(|(place, message)| Problem::new(path, Some(place), message)));
+        if told.more > 0 {
+            self.more.push((path.to_owned(), told.more));
+        }
+    }
+
+    fn server(&mut self, server: &mut Table<'_, '_>) {
+        const EXPECTED: &str = "1 to 20 letters, digits, `-` or `_`";
+        let Some(said) = server.text("name", EXPECTED) else {
+            return;
+        };
+        let name = said.value;
+        let fits =
+            (1..=20).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        if fits {
+            self.config.server_name = name;
+        } else {
+            let message = format!("server.name is {}; expected {EXPECTED}", quoted(&name));
+            server.wrongs.push(said.at, message);
+        }
+    }
+
+    fn limits(&mut self, limits: &mut Table<'_, '_>, path: &Path, place: impl Fn(usize) -> Place) {
+        let config = &mut self.config;
+        if let Some(ms) = limits.number("lock_wait_ms", 1, 60_000).value() {
+            config.lock_wait = Duration::from_millis(ms.into());
+        }
+        if let Some(kept) = limits.number("history_kept", 1, 1_000).value() {
+            config.history_kept = many(kept);
+        }
+        if let Some(characters) = limits.number("result_chars", 4_000, 1_000_000).value() {
+            config.result_chars = many(characters);
+        }
+        if let Some(kib) = limits.number("result_binary_kib", 1, 65_536).value() {
+            config.result_binary_bytes = many(kib).saturating_mul(1024);
+        }
+        let mut keep = |key: &str, number: Number| self.given.put(key.to_owned(), number, path, &place);
+        keep(FILE_KIB, limits.number("artifact_file_kib", 1, LARGEST_ARTIFACT_KIB));
+        keep(
+            SESSION_KIB,
+            limits.number("artifact_session_kib", 1, LARGEST_SESSION_KIB),
+        );
+        if let Some(files) = limits.number("artifact_files", 1, 10_000).value() {
+            config.artifacts.session_files = files.into();
+        }
+    }
+
+    fn retention(&mut self, retention: &mut Table<'_, '_>) {
+        const MOST_DAYS: u32 = 36_500;
+        let config = &mut self.config;
+        for (key, setting) in [
+            ("set_aside_days", &mut config.set_aside_days),
+            ("replay_days", &mut config.replay_days),
+            ("artifact_days", &mut config.artifact_days),
+        ] {
+            if let Some(days) = retention.number(key, 0, MOST_DAYS).value() {
+                *setting = days;
+            }
+        }
+        if let Some(files) = retention.number("timeline_files", 0, 10_000).value() {
+            config.timeline_files = many(files);
+        }
+    }
+
+    /// What is judged when all files have been read.
+    fn judge(mut self) -> Result<Config, ConfigError> {
+        // What does not go with a number that nobody knows may be right.
+        if !self.unknown {
+            self.artifacts();
+            match Execution::of(&self.given, self.pauses.take()) {
+                Ok(execution) => self.config.execution = execution,
+                Err(wrong) => self.problems.extend(wrong),
+            }
+        }
+        if self.problems.is_empty() {
+            return Ok(self.config);
+        }
+        Err(ConfigError {
+            problems: self.problems,
+            more: self.more,
+        })
+    }
+
+    fn artifacts(&mut self) {
+        const KIB: u64 = 1024;
+        let kib = |bytes: u64| u32::try_from(bytes / KIB).unwrap_or(u32::MAX);
+        let (limits, wrong) = (&mut self.config.artifacts, &mut self.problems);
+        let session = self.given.part(SESSION_KIB, kib(limits.session_bytes), &[], wrong);
+        let whole = [(SESSION_KIB, session)];
+        let file = self.given.part(FILE_KIB, kib(limits.file_bytes), &whole, wrong);
+        limits.session_bytes = u64::from(session) * KIB;
+        limits.file_bytes = u64::from(file) * KIB;
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Server {
-    name: Option<Spanned<String>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Limits {
-    lock_wait_ms: Option<Spanned<i64>>,
-    history_kept: Option<Spanned<i64>>,
-    result_chars: Option<Spanned<i64>>,
-    result_binary_kib: Option<Spanned<i64>>,
-    artifact_file_kib: Option<Spanned<i64>>,
-    artifact_session_kib: Option<Spanned<i64>>,
-    artifact_files: Option<Spanned<i64>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Retention {
-    set_aside_days: Option<Spanned<i64>>,
-    replay_days: Option<Spanned<i64>>,
-    artifact_days: Option<Spanned<i64>>,
-    timeline_files: Option<Spanned<i64>>,
-}
-
-/// The parser's text, whose last line has words of Rust where the file has tables and numbers.
-fn in_words_of_toml(error: &toml::de::Error) -> String {
-    let text = error.to_string();
-    let text = text.trim_end();
-    let message = error.message().trim_end();
-    // The line that it shows is the file's own.
-    let Some(shown) = text.strip_suffix(message) else {
-        return text.to_owned();
-    };
-    let (found, expected) = message.split_once(", expected ").unwrap_or((message, ""));
-    let found = found.strip_suffix(" as i128").unwrap_or(found);
-    let found = found.strip_suffix(" as u128").unwrap_or(found);
-    let expected = match expected {
-        "" => return format!("{shown}{found}"),
-        "i64" | "u64" | "u32" => "a whole number",
-        "a sequence" => "a list",
-        "a map" => "a table",
-        structure if structure.starts_with("struct ") => "a table",
-        other => other,
-    };
-    format!("{shown}{found}, expected {expected}")
+fn many(value: u32) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
 }
 
 fn too_large(bytes: u64) -> String {
@@ -544,27 +510,6 @@ mod tests {
     fn make_pipe(path: &Path) {
         let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
         assert!(made.success());
-    }
-
-    #[test]
-    fn what_is_no_table_or_number_is_told_without_words_of_rust() {
-        for (settings, expected) in [
-            ("[execution]\nin_flight = 3", "integer `3`, expected a table"),
-            ("limits = [3]", ", expected a table"),
-            (
-                "[limits]\nhistory_kept = \"as i128\"",
-                "string \"as i128\", expected a whole number",
-            ),
-            ("[limits]\nhistory_kept = 99999999999999999999", ""),
-            ("[execution]\nretry_pauses_ms = 3", "integer `3`, expected a list"),
-        ] {
-            let error = load(settings, None).unwrap_err();
-            assert!(error.ends_with(expected), "{error}");
-            let message = error.lines().last().unwrap();
-            for rust in ["struct", "i64", "`99999999999999999999` as", "sequence"] {
-                assert!(!message.contains(rust), "{error}");
-            }
-        }
     }
 
     fn load_in(dir: &Path, user: Option<&Path>) -> Result<Config, String> {
@@ -701,21 +646,28 @@ mod tests {
         for (lines, expected) in [
             (
                 "event = 'pre_tool_use'\ncommand = []",
-                "line 1, column 1: hooks.command names no program",
+                "line 3, column 11: hooks[0].command names no program; expected a program and its arguments",
             ),
             (
                 "event = 'pre_tool_use'\ncommand = ['x']\ntimeout_ms = 0",
-                "line 4, column 14: hooks.timeout_ms is 0",
+                "line 4, column 14: hooks[0].timeout_ms is 0; expected 1 to 600000",
             ),
             (
                 "event = 'pre_tool_use'\ncommand = ['x']\ncalls = 'x('",
-                "line 4, column 9: hooks.calls: the rule `x(`",
+                "line 4, column 9: hooks[0].calls: the rule `x(`",
             ),
-            ("event = 'before'\ncommand = ['x']", "unknown variant `before`"),
-            ("event = 'pre_tool_use'", "missing field `command`"),
+            (
+                "event = 'PreToolUse'\ncommand = ['x']",
+                "line 2, column 9: hooks[0].event is \"PreToolUse\"; expected `pre_tool_use`, `post_tool_use`; write \
+                 `pre_tool_use`",
+            ),
+            (
+                "event = 'pre_tool_use'",
+                "line 1, column 1: hooks[0].command is missing; expected a program and its arguments",
+            ),
             (
                 "event = 'pre_tool_use'\ncommand = ['x']\nwhen = 1",
-                "unknown field `when`",
+                "line 4, column 1: hooks[0].when is no setting; expected event, calls, command, timeout_ms",
             ),
         ] {
             let error = told(lines);
@@ -746,41 +698,29 @@ mod tests {
         for (text, expected) in [
             (
                 "deny = 'a'",
-                "expected a list of rules for permissions.deny: deny = [\"Tool\", \"Tool(content)\"]",
+                "permissions.deny is \"a\"; expected a list of rules: deny = [\"Tool\", \"Tool(content)\"]",
             ),
-            ("allow = 7", "expected a list of rules for permissions.allow"),
-            ("allow = ['a', 1]", "expected a rule, which is a text"),
-            ("rules = []", "rules"),
-            ("mode = 1", "mode = 1"),
+            ("allow = 7", "permissions.allow is 7; expected a list of rules"),
+            (
+                "allow = ['a', 1]",
+                "permissions.allow[1] is 1; expected a rule, which is a text",
+            ),
+            (
+                "rules = []",
+                "permissions.rules is no setting; expected mode, allow, ask, deny, project_hooks",
+            ),
+            (
+                "mode = 1",
+                "permissions.mode is 1; expected `plan`, `default`, `auto_edit`, `bypass`",
+            ),
         ] {
             let error = load(&format!("[permissions]\n{text}\n"), None).unwrap_err();
             assert!(error.contains("line 2, column") && error.contains(expected), "{error}");
         }
-        let error = load(
-            "[permissions]\nmode = 'x'\nallow = ['(']\ndeny = ['x(', 'ok', '', 'a b']\n",
-            None,
-        )
-        .unwrap_err();
-        let told = error
-            .lines()
-            .map(|line| line.split(" the rule ").next().unwrap())
-            .collect::<Vec<_>>();
-        assert_eq!(told.len(), 5, "{error}");
-        assert!(
-            told[0].contains("line 2, column 8: permissions.mode is \"x\""),
-            "{error}"
-        );
-        assert_eq!(
-            told[1..],
-            [
-                "line 3, column 10: permissions.allow:",
-                "line 4, column 9: permissions.deny:",
-                "line 4, column 21: permissions.deny:",
-                "line 4, column 25: permissions.deny:"
-            ]
-        );
         let many = format!("[permissions]\ndeny = [{}]\n", "'',".repeat(30));
-        assert!(load(&many, None).unwrap_err().ends_with("\nand 10 more"));
+        let error = load(&many, None).unwrap_err();
+        assert_eq!(error.lines().count(), 21);
+        assert!(error.ends_with("devloop.toml: and 10 more"), "{error}");
     }
 
     #[test]
@@ -809,6 +749,224 @@ mod tests {
                 .unwrap_err()
                 .contains("server.name")
         );
+    }
+
+    /// What is told of a project's file, without its name.
+    fn told(project: &str) -> Vec<String> {
+        let error = load(project, None).unwrap_err();
+        let line = |line: &str| line.split_once("devloop.toml: ").expect(line).1.to_owned();
+        error.lines().map(line).collect()
+    }
+
+    #[test]
+    fn everything_wrong_with_a_file_is_told_at_once_in_its_order() {
+        let settings = "\
+            limit = 1\n\
+            history_kept = 3\n\
+            [server]\nname = 'a b'\ntitle = 'x'\n\
+            [limits]\nlock_wait = 1\nhistory_kept = 0\nresult_chars = 'all'\nartifact_files = 1.5\n\
+            [retention]\nreplay_days = -1\nset_aside_days = [1]\n\
+            [timeouts_ms]\n'a b' = 1\necho = 0\ngrep = '5s'\n";
+        assert_eq!(
+            told(settings),
+            [
+                "line 1, column 1: limit is no setting; expected server, limits, execution, timeouts_ms, retention, \
+                 permissions, hooks; did you mean `limits`?",
+                "line 2, column 1: history_kept is no setting; expected server, limits, execution, timeouts_ms, retention, \
+                 permissions, hooks; `history_kept` stands under [limits]",
+                "line 4, column 8: server.name is \"a b\"; expected 1 to 20 letters, digits, `-` or `_`",
+                "line 5, column 1: server.title is no setting; expected name",
+                "line 7, column 1: limits.lock_wait is no setting; expected lock_wait_ms, history_kept, result_chars, \
+                 result_binary_kib, artifact_file_kib, artifact_session_kib, artifact_files; did you mean `lock_wait_ms`?",
+                "line 8, column 16: limits.history_kept is 0; expected 1 to 1000",
+                "line 9, column 16: limits.result_chars is \"all\"; expected a whole number, 4000 to 1000000",
+                "line 10, column 18: limits.artifact_files is 1.5; expected a whole number, 1 to 10000",
+                "line 12, column 15: retention.replay_days is -1; expected 0 to 36500",
+                "line 13, column 18: retention.set_aside_days is a list; expected a whole number, 0 to 36500",
+                "line 15, column 9: timeouts_ms has \"a b\", which names no tool; expected letters, digits, `_` and `-`, with \
+                 `*` at the end for every tool that begins so",
+                "line 16, column 8: timeouts_ms.echo is 0; expected 1 to 86400000",
+                "line 17, column 8: timeouts_ms.grep is \"5s\"; expected a whole number, 1 to 86400000",
+            ]
+        );
+    }
+
+    #[test]
+    fn everything_wrong_with_execution_is_told_at_once() {
+        let settings = "\
+            [execution]\nturn_wait_ms = 0\npending = true\nwaiting = 2020-01-01\nwaiting_per_session = 500\n\
+            in_flight = { total = 'x', write = 0, reads = 1 }\nper_session = 3\nretry_pauses_ms = [1, 'a', 60001]\n";
+        assert_eq!(
+            told(settings),
+            [
+                "line 2, column 16: execution.turn_wait_ms is 0; expected 1 to 604800000",
+                "line 3, column 11: execution.pending is true; expected a whole number, 1 to 100000",
+                // What is a part of it is not judged by a number that nobody said.
+                "line 4, column 11: execution.waiting is 2020-01-01; expected a whole number, 1 to 100000",
+                "line 6, column 23: execution.in_flight.total is \"x\"; expected a whole number, 1 to 100000",
+                "line 6, column 36: execution.in_flight.write is 0; expected 1 to 100000",
+                "line 6, column 39: execution.in_flight.reads is no setting; expected total, read_only, write, execute",
+                "line 7, column 15: execution.per_session is 3; expected a table, [execution.per_session]",
+                "line 8, column 23: execution.retry_pauses_ms[1] is \"a\"; expected a whole number, 0 to 60000",
+                "line 8, column 28: execution.retry_pauses_ms[2] is 60001; expected 0 to 60000",
+            ]
+        );
+        let settings = "[execution]\nretry_pauses_ms = 3\nin_flight = { total = 5, read_only = 6, execute = 7 }\n\
+                        per_session = { total = 6, execute = 6 }\nwaiting = 9\nwaiting_per_session = 10\n\
+                        [limits]\nartifact_file_kib = 8\nartifact_session_kib = 7\n";
+        assert_eq!(
+            told(settings),
+            [
+                "line 2, column 19: execution.retry_pauses_ms is 3; expected a list of whole numbers, 0 to 60000 each",
+                "line 8, column 21: limits.artifact_file_kib is 8; expected 1 to 7 (`limits.artifact_session_kib`)",
+                "line 3, column 38: execution.in_flight.read_only is 6; expected 1 to 5 (`execution.in_flight.total`)",
+                "line 3, column 51: execution.in_flight.execute is 7; expected 1 to 5 (`execution.in_flight.total`)",
+                "line 4, column 25: execution.per_session.total is 6; expected 1 to 5 (`execution.in_flight.total`)",
+                "line 4, column 38: execution.per_session.execute is 6; expected 1 to 5 (`execution.per_session.total`)",
+                "line 6, column 23: execution.waiting_per_session is 10; expected 1 to 9 (`execution.waiting`)",
+            ]
+        );
+    }
+
+    #[test]
+    fn everything_wrong_with_permissions_and_hooks_is_told_at_once() {
+        let settings = "[permissions]\nmode = 'x'\nallow = ['(']\nask = 1\ndeny = ['x(', 'ok', 7, 'a b']\nproject_hooks = 'no'\n\
+                        [[hooks]]\nevent = 'after'\ncommand = ['', 3]\n[[hooks]]\ncalls = 'x('\ntimeout_ms = 600001\nargs = []\n";
+        let told = told(settings);
+        let beginnings = [
+            "line 2, column 8: permissions.mode is \"x\"; expected",
+            "line 3, column 10: permissions.allow: the rule `(`",
+            "line 4, column 7: permissions.ask is 1; expected a list of rules",
+            "line 5, column 9: permissions.deny: the rule `x(`",
+            "line 5, column 21: permissions.deny[2] is 7; expected a rule",
+            "line 5, column 24: permissions.deny: the rule `a b`",
+            "line 6, column 17: permissions.project_hooks is \"no\"; expected `true` or `false`",
+            // Once, and with what is wrong with the hooks themselves.
+            "line 7, column 1: hooks of a project start programs",
+            "line 8, column 9: hooks[0].event is \"after\"; expected `pre_tool_use`, `post_tool_use`",
+            "line 9, column 11: hooks[0].command names no program",
+            "line 9, column 16: hooks[0].command[1] is 3; expected a text",
+            "line 10, column 1: hooks[1].event is missing; expected `pre_tool_use`",
+            "line 10, column 1: hooks[1].command is missing; expected a program",
+            "line 11, column 9: hooks[1].calls: the rule `x(`",
+            "line 12, column 14: hooks[1].timeout_ms is 600001; expected 1 to 600000",
+            "line 13, column 1: hooks[1].args is no setting; expected event, calls, command, timeout_ms",
+        ];
+        assert_eq!(told.len(), beginnings.len(), "{told:#?}");
+        for (told, beginning) in told.iter().zip(beginnings) {
+            assert!(told.starts_with(beginning), "{told}");
+        }
+    }
+
+    #[test]
+    fn both_files_are_told_of_and_neither_is_blamed_for_the_other() {
+        let error = load("[limits]\nhistory_kept = 0\n", Some("[limits]\nhistory_kept = 1001\n")).unwrap_err();
+        let files = ["user.toml: line 2, column 16: ", "devloop.toml: line 2, column 16: "];
+        assert_eq!(error.lines().count(), 2, "{error}");
+        assert!(
+            error.lines().zip(files).all(|(line, file)| line.contains(file)),
+            "{error}"
+        );
+        // What a broken file would have allowed, nobody knows.
+        let project = "[limits]\nartifact_file_kib = 65537\n[[hooks]]\nevent = 'pre_tool_use'\ncommand = ['guard']\n";
+        let error = load(project, Some("[permissions\nproject_hooks = true\n")).unwrap_err();
+        assert!(
+            error.lines().count() == 1 && error.contains("user.toml: line 1, column 13: it is no TOML: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn values_that_are_something_else_are_told_without_words_of_rust_and_cut() {
+        let long = "é".repeat(1_000);
+        for (settings, expected) in [
+            (
+                "limits = [3]".to_owned(),
+                "line 1, column 10: limits is a list; expected a table, [limits]",
+            ),
+            (
+                "hooks = 3".to_owned(),
+                "line 1, column 9: hooks is 3; expected tables, each of which begins with [[hooks]]",
+            ),
+            (
+                "[hooks]\nevent = 'x'".to_owned(),
+                "line 1, column 1: hooks is a table; expected tables, each of which begins with [[hooks]]",
+            ),
+            (
+                "hooks = [1]".to_owned(),
+                "line 1, column 10: hooks[0] is 1; expected tables, each of which begins with [[hooks]]",
+            ),
+            (
+                "[limits]\nhistory_kept = 99999999999999999999".to_owned(),
+                "line 2, column 16: limits.history_kept is 99999999999999999999; expected 1 to 1000",
+            ),
+            (
+                "limits.history_kept = 0xFFFF_FFFF_FFFF_FFFF_F".to_owned(),
+                "line 1, column 23: limits.history_kept is 0xFFFFFFFFFFFFFFFFF; expected 1 to 1000",
+            ),
+            (
+                "limits.history_kept = +0b1111111111".to_owned(),
+                "line 1, column 23: it is no TOML: ",
+            ),
+            (
+                "limits.history_kept = 0b1111111111".to_owned(),
+                "line 1, column 23: limits.history_kept is 1023; expected 1 to 1000",
+            ),
+            (
+                "[limits]\nhistory_kept = inf".to_owned(),
+                "line 2, column 16: limits.history_kept is inf; expected a whole number, 1 to 1000",
+            ),
+            (
+                format!("server.name = '{long}'"),
+                &*format!(
+                    "line 1, column 15: server.name is \"{}…\"; expected 1 to 20",
+                    "é".repeat(40)
+                ),
+            ),
+            (
+                format!("server.'{long}' = 1"),
+                &*format!(
+                    "line 1, column 8: server.\"{}…\" is no setting; expected name",
+                    "é".repeat(40)
+                ),
+            ),
+            (
+                "[limits]\n\"a\\u001b[2J\" = 1".to_owned(),
+                "line 2, column 1: limits.\"a\\u{1b}[2J\" is no setting; expected lock_wait_ms",
+            ),
+            (
+                "[limits]\n\"\" = 1".to_owned(),
+                "line 2, column 1: limits.\"\" is no setting; expected lock_wait_ms",
+            ),
+        ] {
+            let told = told(&settings);
+            assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}\n{expected}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_toml_is_told_alone_with_its_place() {
+        for (settings, expected) in [
+            ("[limits\nhistory_kept = 0", "line 1, column 8: it is no TOML: "),
+            ("[limits]\nhistory_kept 0", "line 2, column "),
+            ("[limits]\nhistory_kept = \"\n", "line 2, column "),
+            (
+                "[limits]\nhistory_kept = 1\nhistory_kept = 2",
+                "line 3, column 1: it is no TOML: duplicate key",
+            ),
+            ("[limits]\n[limits]", "line 2, column 2: it is no TOML: duplicate key"),
+            ("a = [[[", "line 1, column "),
+            ("\u{0}", "line 1, column 1: it is no TOML: "),
+        ] {
+            let told = told(settings);
+            assert!(told[0].starts_with(expected), "{settings:?}: {told:?}");
+            assert!(
+                told.iter().all(|told| told.contains("it is no TOML: ")),
+                "{settings:?}: {told:?}"
+            );
+        }
+        let deep = format!("a = {}", "[".repeat(60_000));
+        assert!(load(&deep, None).unwrap_err().contains("it is no TOML: "));
     }
 
     #[test]

@@ -43,14 +43,28 @@ impl fmt::Display for Duplicate {
 /// # Errors
 /// When the text is not JSON: syntax, invalid UTF-8, a lone surrogate, more than 128 levels.
 pub(crate) fn parse(text: &[u8]) -> Result<Parsed, serde_json::Error> {
-    let mut found = None;
-    let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = Checked(&mut found).deserialize(&mut deserializer)?;
-    deserializer.end()?;
+    // What comes over a wire may have any number of them, and the place of each is as long as its keys are.
+    let (value, duplicates) = parse_finding(text, 1)?;
     Ok(Parsed {
         value,
-        duplicate: found.map(Found::into_duplicate),
+        duplicate: duplicates.into_iter().next(),
     })
+}
+
+/// The same, with as many duplicate keys as `most`, for a file that somebody is to mend.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn parse_finding(text: &[u8], most: usize) -> Result<(Value, Vec<Duplicate>), serde_json::Error> {
+    let mut found = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = Checked {
+        found: &mut found,
+        most,
+    }
+    .deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok((value, found.into_iter().map(Found::into_duplicate).collect()))
 }
 
 /// A duplicate on its way up: every level that it passes adds its own step.
@@ -85,8 +99,11 @@ impl Found {
     }
 }
 
-/// Builds a [`Value`] and reports the first duplicate key.
-struct Checked<'a>(&'a mut Option<Found>);
+/// Builds a [`Value`] and reports the first duplicate keys.
+struct Checked<'a> {
+    found: &'a mut Vec<Found>,
+    most: usize,
+}
 
 impl<'de> DeserializeSeed<'de> for Checked<'_> {
     type Value = Value;
@@ -132,14 +149,14 @@ impl<'de> Visitor<'de> for Checked<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let found = self.0;
+        let Self { found, most } = self;
         let mut array = Vec::new();
         loop {
-            let known = found.is_some();
-            let Some(item) = items.next_element_seed(Checked(found))? else {
+            let known = found.len();
+            let Some(item) = items.next_element_seed(Checked { found, most })? else {
                 return Ok(Value::Array(array));
             };
-            if !known && let Some(found) = found.as_mut() {
+            for found in &mut found[known..] {
                 found.steps.push(Step::Index(array.len()));
             }
             array.push(item);
@@ -147,12 +164,12 @@ impl<'de> Visitor<'de> for Checked<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let found = self.0;
+        let Self { found, most } = self;
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let known = found.is_some();
-            let value = entries.next_value_seed(Checked(found))?;
-            if !known && let Some(found) = found.as_mut() {
+            let known = found.len();
+            let value = entries.next_value_seed(Checked { found, most })?;
+            for found in &mut found[known..] {
                 found.steps.push(Step::Key(key.clone()));
             }
             match object.entry(key) {
@@ -160,8 +177,8 @@ impl<'de> Visitor<'de> for Checked<'_> {
                     slot.insert(value);
                 }
                 serde_json::map::Entry::Occupied(mut slot) => {
-                    if found.is_none() {
-                        *found = Some(Found {
+                    if found.len() < most {
+                        found.push(Found {
                             key: slot.key().clone(),
                             steps: Vec::new(),
                         });
@@ -404,6 +421,16 @@ mod tests {
             assert_eq!(parsed.duplicate, Some(expected), "{text}");
         }
         assert_eq!(parse(br#"{"a":{"b":1},"b":{"a":1}}"#).unwrap().duplicate, None);
+        let text = br#"{"a":{"b":1,"b":[{"c":1,"c":2,"c":3}]},"a":1}"#;
+        let found = |most: usize| -> Vec<String> {
+            let (_, found) = parse_finding(text, most).unwrap();
+            found
+                .iter()
+                .map(|found| format!("{} {}", found.place, found.key))
+                .collect()
+        };
+        assert_eq!(found(9), ["a.b[0] c", "a.b[0] c", "a b", " a"]);
+        assert_eq!(found(2), ["a.b[0] c", "a.b[0] c"]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// No test may hang.
-const GUARD: Duration = Duration::from_secs(20);
+const GUARD: Duration = Duration::from_mins(1);
 
 fn object(value: Value) -> Map<String, Value> {
     match value {

@@ -98,8 +98,9 @@ fn who_closed_a_file_to_others_keeps_it_closed() {
 #[test]
 fn a_file_that_would_be_too_large_to_be_read_again_is_not_written() {
     let (project, session) = begun();
-    // Each number is on a line of its own when it is written for reading.
-    edit(&project, |list| list["notes"] = json!(vec![1; 2_600_000]));
+    // Each number is on a line of its own when it is written for reading, behind some 80 spaces.
+    let deep = (0..40).fold(json!(vec![1; 220_000]), |inner, _| json!([inner]));
+    edit(&project, |list| list["notes"] = deep);
     let before = project.text(LIST);
     let seen = start(&session);
     let details = seen.failure("too_large").details.clone().unwrap();

@@ -713,6 +713,40 @@ async fn what_is_no_call_never_waits_for_calls_and_the_call_that_comes_when_64_w
 }
 
 #[tokio::test]
+async fn a_call_for_whose_bytes_there_is_no_room_leaves_a_record() {
+    let rig = Rig::new();
+    let options = ServeOptions {
+        waiting_bytes: 0,
+        ..ServeOptions::default()
+    };
+    let mut wire = Wire::start(rig.session.clone(), options);
+    wire.greet(&initialize("2025-11-25", "test", &json!({}))).await;
+    wire.call(1, "slow", json!({ "n": 1 })).await;
+    while rig.slow.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    wire.call(2, "later", json!({})).await;
+    let reason = too_many(&wire.next().await);
+    assert!(reason.contains("they would take more than 0 bytes"), "{reason}");
+    let calls = rig.session.project().path().join("agent-state/.calls/calls.ndjson");
+    let calls = std::fs::read_to_string(calls).unwrap();
+    let records: Vec<Value> = calls
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let of = |tool: &str| {
+        records
+            .iter()
+            .filter(|record| record["tool"] == tool)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!((of("later").len(), of("slow").len()), (1, 0), "{calls}");
+    assert_eq!(of("later")[0]["outcome"]["code"], "tool_busy", "{calls}");
+    rig.held.add_permits(1);
+    assert_eq!(wire.next().await["id"], 1);
+}
+
+#[tokio::test]
 async fn a_call_that_a_person_is_asked_about_counts_among_those_that_wait_and_the_answer_passes_them() {
     let rig = Rig::new();
     let mut wire = rig.asking().await;

@@ -12,7 +12,7 @@ use devloop_runtime::mcp::{ServeOptions, serve};
 use serde_json::{Value, json};
 
 /// No test may hang.
-const GUARD: Duration = Duration::from_secs(5);
+const GUARD: Duration = Duration::from_mins(1);
 
 const AS_SERVER: &str = "DEVLOOP_TEST_MCP_SERVER";
 

@@ -955,6 +955,84 @@ async fn a_connection_lets_only_so_many_calls_wait_and_holds_nothing_else_up() {
     assert_eq!(client.fake.cancelled.load(Ordering::SeqCst), 1);
 }
 
+/// What a request counts with among those that wait: its frame, and 128 bytes for each JSON value in it.
+fn counted(frame: &Value) -> usize {
+    fn values(value: &Value) -> usize {
+        1 + match value {
+            Value::Array(items) => items.iter().map(values).sum(),
+            Value::Object(entries) => entries.values().map(values).sum(),
+            _ => 0,
+        }
+    }
+    frame.to_string().len() + 128 * values(frame)
+}
+
+/// The reason of a call that was told that there is no room for it.
+#[track_caller]
+fn no_room(answer: &Value) -> String {
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let body: Value = serde_json::from_str(text_of(answer)).expect("JSON");
+    assert_eq!(
+        (&body["code"], &body["hint"]),
+        (&json!("tool_busy"), &json!("Call again when they have been answered."))
+    );
+    body["reason"].as_str().expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn a_connection_lets_calls_wait_with_only_so_many_bytes() {
+    assert_eq!(ServeOptions::default().waiting_bytes, 64 * 1024 * 1024);
+    let sleep = |id: u64, length: usize| call(id, "sleep", json!({"text": "x".repeat(length)}));
+    let bound = counted(&sleep(1, 500_000)) + counted(&sleep(2, 300_000));
+    let mut client = Client::open_with(ServeOptions {
+        waiting_bytes: bound,
+        ..ServeOptions::default()
+    })
+    .await;
+    client.send(&sleep(1, 500_000)).await;
+    client.begun(1).await;
+    client.send(&sleep(2, 300_001)).await;
+    let expected = |calls| {
+        format!("{calls} on this connection already, and with this one they would take more than {bound} bytes")
+    };
+    let reason = no_room(&client.next().await);
+    assert_eq!(reason, format!("{}; nothing was done", expected("1 call waits")));
+    client.send(&sleep(2, 300_000)).await;
+    client.begun(2).await;
+    client.call(3, "echo", json!({})).await;
+    let reason = no_room(&client.next().await);
+    assert!(reason.starts_with(&expected("2 calls wait")), "{reason}");
+    assert_eq!(client.fake.begun.load(Ordering::SeqCst), 2);
+    // What is no call has room of its own.
+    client.nothing_but_a_ping().await;
+    client
+        .send(&json!({"jsonrpc": "2.0", "id": "list", "method": "tools/list"}))
+        .await;
+    assert!(client.next().await["result"]["tools"].is_array());
+    client.send(&cancelled(2)).await;
+    client.call(3, "echo", json!({})).await;
+    assert_eq!(client.next().await["result"]["structuredContent"]["ok"], true);
+    // Many small values take more than their text.
+    client.call(4, "echo", json!({ "numbers": vec![1; 100_000] })).await;
+    no_room(&client.next().await);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_alone_may_have_more_bytes_than_may_wait() {
+    let mut client = Client::open_with(ServeOptions {
+        waiting_bytes: 0,
+        ..ServeOptions::default()
+    })
+    .await;
+    client.call(1, "sleep", json!({"text": "x".repeat(1 << 20)})).await;
+    client.begun(1).await;
+    client.call(2, "echo", json!({})).await;
+    assert!(no_room(&client.next().await).starts_with("1 call waits on this connection already, and"));
+    client.send(&cancelled(1)).await;
+    client.call(2, "echo", json!({})).await;
+    assert_eq!(client.next().await["result"]["structuredContent"]["ok"], true);
+}
+
 /// What waits without an answer is bounded for requests that are no calls, too.
 #[tokio::test]
 async fn a_connection_lets_only_so_many_listeners_wait() {

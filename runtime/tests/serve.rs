@@ -14,7 +14,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use serde_json::{Value, json};
 
 /// No test may hang.
-const GUARD: Duration = Duration::from_secs(20);
+const GUARD: Duration = Duration::from_mins(1);
 
 fn serve(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));

@@ -208,7 +208,7 @@ fn a_number_out_of_its_range_stops_the_program_and_names_the_range() {
     for (settings, expected) in [
         (
             "[execution]\nretry_pauses_ms = [1, 60001]\n",
-            "line 2, column 23: a pause of execution.retry_pauses_ms is 60001; expected 0 to 60000",
+            "line 2, column 23: execution.retry_pauses_ms[1] is 60001; expected 0 to 60000",
         ),
         (
             "[execution]\nretry_pauses_ms = [1,2,3,4,5,6,7,8,9,10,11]\n",
@@ -219,14 +219,91 @@ fn a_number_out_of_its_range_stops_the_program_and_names_the_range() {
             "line 2, column 9: timeouts_ms has \"a b\", which names no tool",
         ),
         ("[timeouts_ms]\n\"a*b\" = 1\n", "names no tool"),
-        ("[execution]\nin_flight = { reads = 1 }\n", "unknown field `reads`"),
-        ("[execution]\nlimits = 1\n", "unknown field `limits`"),
-        ("[limits]\nartifact_kib = 1\n", "unknown field `artifact_kib`"),
+        (
+            "[execution]\nin_flight = { reads = 1 }\n",
+            "execution.in_flight.reads is no setting; expected total, ",
+        ),
+        (
+            "[execution]\nlimits = 1\n",
+            "execution.limits is no setting; expected turn_wait_ms, ",
+        ),
+        (
+            "[limits]\nartifact_kib = 1\n",
+            "limits.artifact_kib is no setting; expected lock_wait_ms, ",
+        ),
     ] {
         let (code, error) = told(settings);
         assert_eq!(code, Some(64), "{error}");
         assert!(error.contains(expected) && error.contains("line 2, column "), "{error}");
     }
+}
+
+#[test]
+fn everything_wrong_with_the_settings_is_told_at_once_and_nothing_starts() {
+    let place = Place::new(
+        "[limit]\nhistory_kept = 1\n[execution]\npending = 0\n[timeouts_ms]\necho = 'x'\n[permissions]\nmode = 'all'\n",
+    );
+    place.set_users("[server]\nname = 7\n[[hooks]]\nevent = 'never'\n");
+    let input = r#"{"items":[]}"#;
+    let agent = ["--agent", "pm"];
+    let told: Vec<String> = [
+        &["call", "write_todolist", "--input", input][..],
+        &["explain", "write_todolist"],
+        &["serve"],
+    ]
+    .into_iter()
+    .map(|command| {
+        let output = place.run(&[command, &agent].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(64), 0), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    })
+    .collect();
+    assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+    let beginnings = [
+        "config/devloop/devloop.toml: line 2, column 8: server.name is 7; expected 1 to 20 letters",
+        "config/devloop/devloop.toml: line 3, column 1: hooks[0].command is missing; expected a program",
+        "config/devloop/devloop.toml: line 4, column 9: hooks[0].event is \"never\"; expected `pre_tool_use`",
+        "project/devloop.toml: line 1, column 2: limit is no setting; expected server, limits, ",
+        "project/devloop.toml: line 4, column 11: execution.pending is 0; expected 1 to 100000",
+        "project/devloop.toml: line 6, column 8: timeouts_ms.echo is \"x\"; expected a whole number",
+        "project/devloop.toml: line 8, column 8: permissions.mode is \"all\"; expected `plan`",
+    ];
+    assert_eq!(told[0].lines().count(), beginnings.len(), "{}", told[0]);
+    for (line, beginning) in told[0].lines().zip(beginnings) {
+        assert!(line.contains(beginning), "{line}");
+    }
+    assert!(!place.project().join("agent-state/pm-todo.json").exists());
+    // `doctor` tells the same, and looks at the rest.
+    let doctor = place.run(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    let said = String::from_utf8(doctor.stdout).unwrap();
+    assert!(beginnings.iter().all(|beginning| said.contains(beginning)), "{said}");
+    assert!(said.contains("✓ locks"), "{said}");
+}
+
+#[test]
+fn what_is_no_settings_file_stops_the_program_and_says_why() {
+    let place = Place::new("");
+    let file = place.project().join("devloop.toml");
+    let told = |expected: &str| {
+        let output = place.run(&["call", "write_todolist", "--agent", "pm", "--input", r#"{"items":[]}"#]);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(64), "{error}");
+        assert!(
+            error.contains("project/devloop.toml: ") && error.contains(expected),
+            "{error}"
+        );
+        assert!(error.len() < 1_000, "{}", error.len());
+    };
+    fs::write(&file, b"[limits]\nhistory_kept = 1 # \xE9\n").unwrap();
+    told("it is not UTF-8 from byte 28 on");
+    fs::write(&file, "#".repeat(10 << 20)).unwrap();
+    told("bytes or more; settings have at most 65536");
+    fs::write(&file, "[limits]\nhistory_kept 1\n").unwrap();
+    told("line 2, column 14: it is no TOML: key with no value, expected `=`");
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    told("it must be a regular file");
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod events;
 pub mod execution;
 pub mod graph;
 pub mod memory;
+mod needles;
 pub mod permission;
 mod process;
 pub mod registry;

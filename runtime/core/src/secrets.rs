@@ -5,11 +5,16 @@
 //!
 //! The shapes are those that the issuers document. Values after a name such as `password` are judged by their look, as
 //! prose has such names, too: they need letters and digits, or letters of both cases, or signs.
+//!
+//! Nearly no text has any. So each shape has needles, of which every match has one, and one run over a text looks for all
+//! of them: a pattern is asked only where one of its needles is.
 
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::Regex;
+
+use crate::needles::Needles;
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +38,38 @@ pub fn find_secret(text: &str) -> Option<Secret> {
     find_secrets(text).into_iter().next()
 }
 
+/// Whether a text may have a secret, which one run over it says: `false` is sure, and nearly always the answer. A text is
+/// answered for by its parts, if they are parted by a colon and a space.
+pub(crate) fn may_have_secret(text: &str) -> bool {
+    let narrow = narrow(text);
+    SHAPES.needles.marks(narrow.as_deref().unwrap_or(text)) != 0
+}
+
+/// Literals of which every text with a secret has one, with full-width characters as plain ones ([`narrow`]).
+pub(crate) fn needles() -> impl Iterator<Item = &'static str> {
+    let needles = SHAPES.shapes.iter().flat_map(|shape| &shape.needles);
+    needles.map(String::as_str)
+}
+
 /// The secrets of a text in order, without overlaps. Linear in its length for each shape.
 pub fn find_secrets(text: &str) -> Vec<Secret> {
     let narrow = narrow(text);
     let searched = narrow.as_deref().unwrap_or(text);
-    let mut found: Vec<Secret> = SHAPES.iter().flat_map(|shape| shape.find_all(searched)).collect();
-    if narrow.is_some() {
+    let found: Vec<Secret> = SHAPES
+        .possible(searched)
+        .flat_map(|shape| shape.find_all(searched))
+        .collect();
+    if found.is_empty() {
+        found
+    } else {
+        apart(found, searched, text)
+    }
+}
+
+/// What was found in `searched`, in order and without overlaps, with its places in `text`, of which that is another way to
+/// write the same characters.
+fn apart(mut found: Vec<Secret>, searched: &str, text: &str) -> Vec<Secret> {
+    if searched.len() != text.len() {
         for secret in &mut found {
             secret.range = same_characters(searched, &secret.range, text);
         }
@@ -54,8 +85,10 @@ pub fn find_secrets(text: &str) -> Vec<Secret> {
     found
 }
 
-/// The text with full-width letters, digits and signs as plain ones, character for character; `None` when it has none.
-fn narrow(text: &str) -> Option<String> {
+/// A text with its full-width letters, digits and signs as plain ones, character for character; `None` when it has none.
+pub(crate) fn narrow(text: &str) -> Option<String> {
+    // The first byte of each.
+    memchr::memchr(0xEF, text.as_bytes())?;
     let wide = |c: char| matches!(c, '\u{FF01}'..='\u{FF5E}');
     let plain = |c: char| {
         let code = if wide(c) { u32::from(c) - 0xFEE0 } else { u32::from(c) };
@@ -76,8 +109,12 @@ fn same_characters(from: &str, range: &Range<usize>, to: &str) -> Range<usize> {
 /// What a kind of secret looks like. The group `s` is the secret, else the whole match is.
 struct Shape {
     what: &'static str,
-    pattern: Regex,
     judge: Judge,
+    /// Each match has one of them.
+    needles: Vec<String>,
+    source: String,
+    /// Made when it is asked for the first time: most never are.
+    pattern: OnceLock<Regex>,
 }
 
 /// What a match must also be.
@@ -96,11 +133,16 @@ enum Judge {
 }
 
 impl Shape {
+    fn pattern(&self) -> &Regex {
+        self.pattern
+            .get_or_init(|| Regex::new(&self.source).expect("the patterns of this module are tested to compile"))
+    }
+
     fn find_all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Secret> + 't {
         // Nearly no text has any: to ask that first spares the room for groups.
-        let mut at = self.pattern.is_match(text).then_some(0);
+        let mut at = self.pattern().is_match(text).then_some(0);
         let places = std::iter::from_fn(move || {
-            let captures = self.pattern.captures_at(text, at?)?;
+            let captures = self.pattern().captures_at(text, at?)?;
             let (whole, group) = (captures.get(0)?, captures.name("s"));
             let place = group.unwrap_or(whole).range();
             let ended = match self.judge {
@@ -173,57 +215,301 @@ fn value_end(text: &str, place: &Range<usize>) -> usize {
 /// Names that are followed by what must not be told.
 const NAMES: &str = r"(?:pass(?:word|wd|phrase)|pwd|secret(?:[_-]?key(?:[_-]?base)?)?|api[_-]?key|account[_-]?key|shared[_-]?access[_-]?key|(?:encryption|signing|master|storage)[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|client[_-]?secret|(?:db|pg|mysql|redis|root|admin|user|smtp)[_-]?pass|(?:auth|access|refresh|session|bearer)?[_-]?token)";
 
-static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+/// Needles of [`NAMES`].
+static NAMED: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let keys = [
+        "api",
+        "account",
+        "access",
+        "encryption",
+        "signing",
+        "master",
+        "storage",
+        "private",
+    ];
+    let passes = ["db", "pg", "mysql", "redis", "root", "admin", "user", "smtp"];
+    let keys = keys.iter().map(|word| (word, "key"));
+    let ends = keys.chain(passes.iter().map(|word| (word, "pass")));
+    let words = ["password", "passwd", "passphrase", "pwd", "secret", "token"];
+    let joined = ends.flat_map(|(word, end)| ["", "_", "-"].map(|between| format!("{word}{between}{end}")));
+    joined.chain(words.map(str::to_owned)).collect()
+});
+
+/// All shapes, and what tells which of them a text may have.
+struct Shapes {
+    shapes: Vec<Shape>,
+    /// Their marks are one bit for each shape.
+    needles: Needles,
+}
+
+impl Shapes {
+    fn new(shapes: Vec<Shape>) -> Self {
+        assert!(shapes.len() <= 64, "there is one bit for each");
+        let all = shapes.iter().enumerate();
+        let needles = all.flat_map(|(at, shape)| shape.needles.iter().map(move |needle| (needle, 1_u64 << at)));
+        Self {
+            needles: Needles::new(needles),
+            shapes,
+        }
+    }
+
+    /// Those of which the text has a needle.
+    fn possible(&self, text: &str) -> impl Iterator<Item = &Shape> {
+        let found = self.needles.marks(text);
+        let shapes = self.shapes.iter().enumerate();
+        shapes.filter_map(move |(at, shape)| (found >> at & 1 == 1).then_some(shape))
+    }
+}
+
+static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
     use Judge::{Assigned, InUrl, NoPlaceholder, Strong, Sure};
-    let shapes: Vec<(&'static str, Judge, String)> = vec![
-        (
+    let of = |what, judge, needles, source| Shape {
+        what,
+        judge,
+        needles,
+        source,
+        pattern: OnceLock::new(),
+    };
+    let shape = |what, judge, needles: &[&str], source: &str| {
+        let needles = needles.iter().map(|&needle| needle.to_owned()).collect();
+        of(what, judge, needles, source.to_owned())
+    };
+    let named = |judge, source| of("the value of a password or key", judge, NAMED.clone(), source);
+    let command = "a password on a command line";
+    Shapes::new(vec![
+        shape(
             "a private key",
             Sure,
-            r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?".into(),
+            &["PRIVATE KEY"],
+            r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----)?",
         ),
-        ("an AWS access key", Sure, r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b".into()),
-        ("a GitHub token", NoPlaceholder, r"\b(?:gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255})".into()),
-        ("a GitLab token", NoPlaceholder, r"\bgl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{16,}".into()),
-        ("a Slack token", NoPlaceholder, r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[0-9]-[A-Za-z0-9-]{10,}".into()),
-        ("a Slack webhook", Sure, r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/]{20,}".into()),
-        ("an Anthropic API key", NoPlaceholder, r"\bsk-ant-[A-Za-z0-9_-]{16,}".into()),
-        ("an OpenAI API key", NoPlaceholder, r"\bsk-(?:proj-|svcacct-|admin-|None-)[A-Za-z0-9_-]{16,}|\bsk-[A-Za-z0-9]{20,}".into()),
-        ("a Stripe key", NoPlaceholder, r"\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/]{24,}".into()),
-        ("a Google API key", NoPlaceholder, r"\bAIza[0-9A-Za-z_-]{35}\b|\bGOCSPX-[A-Za-z0-9_-]{20,}".into()),
-        ("a package registry token", NoPlaceholder, r"\bnpm_[A-Za-z0-9]{36}\b|\bpypi-[A-Za-z0-9_-]{50,}|\bdckr_pat_[A-Za-z0-9_-]{20,}".into()),
-        ("a Hugging Face token", NoPlaceholder, r"\bhf_[A-Za-z0-9]{30,}".into()),
-        ("an age key", NoPlaceholder, r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}".into()),
-        ("a Google access token", NoPlaceholder, r"\bya29\.[A-Za-z0-9_-]{20,}".into()),
-        ("a DigitalOcean token", NoPlaceholder, r"\bdo[por]_v1_[a-f0-9]{32,}".into()),
-        ("a Shopify token", NoPlaceholder, r"\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{24,}".into()),
-        ("a Telegram bot token", NoPlaceholder, r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b".into()),
-        ("a SendGrid key", NoPlaceholder, r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}".into()),
-        ("a JSON Web Token", Sure, r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}".into()),
-        (
+        shape(
+            "an AWS access key",
+            Sure,
+            &["AKIA", "ASIA", "ABIA", "ACCA"],
+            r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
+        ),
+        shape(
+            "a GitHub token",
+            NoPlaceholder,
+            &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
+            r"\b(?:gh[pousr]_[A-Za-z0-9]{16,255}|github_pat_[A-Za-z0-9_]{20,255})",
+        ),
+        shape(
+            "a GitLab token",
+            NoPlaceholder,
+            &["glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-"],
+            r"\bgl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_-]{16,}",
+        ),
+        shape(
+            "a Slack token",
+            NoPlaceholder,
+            &["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"],
+            r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[0-9]-[A-Za-z0-9-]{10,}",
+        ),
+        shape(
+            "a Slack webhook",
+            Sure,
+            &["hooks.slack.com/"],
+            r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/]{20,}",
+        ),
+        shape(
+            "an Anthropic API key",
+            NoPlaceholder,
+            &["sk-ant-"],
+            r"\bsk-ant-[A-Za-z0-9_-]{16,}",
+        ),
+        shape(
+            "an OpenAI API key",
+            NoPlaceholder,
+            &["sk-"],
+            r"\bsk-(?:proj-|svcacct-|admin-|None-)[A-Za-z0-9_-]{16,}|\bsk-[A-Za-z0-9]{20,}",
+        ),
+        shape(
+            "a Stripe key",
+            NoPlaceholder,
+            &["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"],
+            r"\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/]{24,}",
+        ),
+        shape(
+            "a Google API key",
+            NoPlaceholder,
+            &["AIza", "GOCSPX-"],
+            r"\bAIza[0-9A-Za-z_-]{35}\b|\bGOCSPX-[A-Za-z0-9_-]{20,}",
+        ),
+        shape(
+            "a package registry token",
+            NoPlaceholder,
+            &["npm_", "pypi-", "dckr_pat_"],
+            r"\bnpm_[A-Za-z0-9]{36}\b|\bpypi-[A-Za-z0-9_-]{50,}|\bdckr_pat_[A-Za-z0-9_-]{20,}",
+        ),
+        shape(
+            "a Hugging Face token",
+            NoPlaceholder,
+            &["hf_"],
+            r"\bhf_[A-Za-z0-9]{30,}",
+        ),
+        shape(
+            "an age key",
+            NoPlaceholder,
+            &["AGE-SECRET-KEY-1"],
+            r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}",
+        ),
+        shape(
+            "a Google access token",
+            NoPlaceholder,
+            &["ya29."],
+            r"\bya29\.[A-Za-z0-9_-]{20,}",
+        ),
+        shape(
+            "a DigitalOcean token",
+            NoPlaceholder,
+            &["dop_v1_", "doo_v1_", "dor_v1_"],
+            r"\bdo[por]_v1_[a-f0-9]{32,}",
+        ),
+        shape(
+            "a Shopify token",
+            NoPlaceholder,
+            &["shpat_", "shpca_", "shppa_", "shpss_"],
+            r"\bshp(?:at|ca|pa|ss)_[A-Fa-f0-9]{24,}",
+        ),
+        shape(
+            "a Telegram bot token",
+            NoPlaceholder,
+            &[":AA"],
+            r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}\b",
+        ),
+        shape(
+            "a SendGrid key",
+            NoPlaceholder,
+            &["SG."],
+            r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+        ),
+        shape(
+            "a JSON Web Token",
+            Sure,
+            &["eyJ"],
+            r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}",
+        ),
+        shape(
             "an Authorization header",
             NoPlaceholder,
-            r#"(?i-u)\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})"#.into(),
+            &["authorization"],
+            r#"(?i-u)\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})"#,
         ),
-        ("a bearer token", Strong, r"(?i-u)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{12,})".into()),
-        ("a cookie", Strong, r#"(?i)\b(?:set-)?cookie["']?\s*:\s*["']?[\w.-]+=(?P<s>[^\s;"',]{8,})"#.into()),
-        ("a password in a URL", InUrl, r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#]*:(?P<s>[^\s/@?#]+)@".into()),
-        ("the value of a password or key", Assigned, format!(r#"(?i-u)\b(?:[a-z0-9]+[_-])*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:?=>?\s*["'`]?(?P<s>[!-~]{{6,}})"#)),
-        ("the value of a password or key", Strong, format!(r#"(?i-u)\b(?:[a-z0-9]+[_-])*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:\s*["'`]?(?P<s>[!-~]{{6,}})"#)),
-        ("the value of a password or key", Strong, format!(r#"(?i-u)\b{NAMES}\s+(?:(?:for|of|to|on|in)\s+(?:[!-~]+\s+){{1,4}}?)?(?:is|was|=)\s+(?:now\s+|still\s+)?["'`]?(?P<s>[!-~]{{6,}})"#)),
-        ("the value of a password or key", Strong, r#"(?:密码|口令|密钥|令牌|秘钥)\s*(?:是|为|改为|改成|设为|[:：=＝])?\s*["'`“「]?(?P<s>[!-~]{6,})"#.into()),
-        ("a password on a command line", Assigned, r#"\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]*?\s-p["']?(?P<s>[!-~]{6,})"#.into()),
-        ("a password on a command line", Assigned, r#"\bsshpass\s+-p\s*["']?(?P<s>[!-~]{6,})"#.into()),
-        ("a password on a command line", Assigned, r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[\s=]*["']?[^\s:"']+:(?P<s>[!-~]{6,})"#.into()),
-        ("a password on a command line", Assigned, r#"(?im-u)(?:^|\s)--?(?:password|passwd|token|secret|api-key)\s+["']?(?P<s>[!-~]{6,})"#.into()),
-    ];
-    let shapes = shapes.into_iter();
-    shapes
-        .map(|(what, judge, pattern)| Shape {
-            what,
-            pattern: Regex::new(&pattern).expect("the patterns of this module are tested to compile"),
-            judge,
-        })
-        .collect()
+        shape(
+            "a bearer token",
+            Strong,
+            &["bearer"],
+            r"(?i-u)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{12,})",
+        ),
+        shape(
+            "a cookie",
+            Strong,
+            &["cookie", "coo\u{212A}ie"],
+            r#"(?i)\b(?:set-)?cookie["']?\s*:\s*["']?[\w.-]+=(?P<s>[^\s;"',]{8,})"#,
+        ),
+        shape(
+            "a password in a URL",
+            InUrl,
+            &["://"],
+            r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#]*:(?P<s>[^\s/@?#]+)@",
+        ),
+        named(
+            Assigned,
+            format!(
+                r#"(?i-u)\b_{{0,2}}(?:[a-z0-9]+[_-]{{1,2}})*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\]?\s*:?=>?\s*["'`]?(?P<s>[!-~]{{6,}})"#
+            ),
+        ),
+        named(
+            Strong,
+            format!(
+                r#"(?i-u)\b_{{0,2}}(?:[a-z0-9]+[_-]{{1,2}})*?(?:[a-z0-9]{{0,24}}?){NAMES}["'`]?\s*:\s*["'`]?(?P<s>[!-~]{{6,}})"#
+            ),
+        ),
+        named(
+            Strong,
+            format!(
+                r#"(?i-u)\b{NAMES}\s+(?:(?:for|of|to|on|in)\s+(?:[!-~]+\s+){{1,4}}?)?(?:is|was|=)\s+(?:now\s+|still\s+)?["'`]?(?P<s>[!-~]{{6,}})"#
+            ),
+        ),
+        shape(
+            "the value of a password or key",
+            Strong,
+            &["密码", "口令", "密钥", "令牌", "秘钥"],
+            r#"(?:密码|口令|密钥|令牌|秘钥)\s*(?:是|为|改为|改成|设为|[:：=＝])?\s*["'`“「]?(?P<s>[!-~]{6,})"#,
+        ),
+        named(
+            Strong,
+            format!(
+                r#"(?i-u)\b_{{0,2}}(?:[a-z0-9]+[_-]{{1,2}})*?(?:[a-z0-9]{{0,24}}?){NAMES}\??\s*:\s*&?(?:'static\s+)?[a-z][a-z0-9_.<>]*\s*=\s*["'](?P<s>[!-~]{{6,}})"#
+            ),
+        ),
+        named(
+            Strong,
+            format!(r#"(?i-u)\b{NAMES}\s+(?:for|of)\s+(?:[!-~]+\s+){{0,3}}?[a-z0-9_.@-]+:\s+["'`]?(?P<s>[!-~]{{6,}})"#),
+        ),
+        shape(
+            "the value of a password or key",
+            Strong,
+            &["_auth"],
+            r#"\b_auth\s*=\s*["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            "a password in SQL",
+            Assigned,
+            &["identified"],
+            r#"(?i-u)\bidentified\s+(?:with\s+[!-~]+\s+)?by\s+["'](?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            "a password in SQL",
+            Assigned,
+            &["password"],
+            r#"(?i-u)\b(?:with|set|encrypted)\s+password\s+["'](?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["-p"],
+            r#"\b(?:docker|podman|nerdctl|buildah|skopeo|helm|crane|az|oc|cf)\b[^\n|;&]*?\slogin\b[^\n|;&]*?\s-p[\s=]+["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["redis-cli"],
+            r#"\bredis-cli\b[^\n|;]*?\s(?:-a|--pass)[\s=]+["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["pass:"],
+            r#"\s-pass(?:in|out)?\s+["']?pass:(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["mysql", "mariadb"],
+            r#"\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]*?\s-p["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["sshpass"],
+            r#"\bsshpass\s+-p\s*["']?(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["curl"],
+            r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[\s=]*["']?[^\s:"']+:(?P<s>[!-~]{6,})"#,
+        ),
+        shape(
+            command,
+            Assigned,
+            &["-password", "-passwd", "-token", "-secret", "-api-key"],
+            r#"(?im-u)(?:^|\s)--?(?:password|passwd|token|secret|api-key)\s+["']?(?P<s>[!-~]{6,})"#,
+        ),
+    ])
 });
 
 /// Whether a value stands for another one, or is code that gets it from somewhere.
@@ -509,6 +795,23 @@ mod tests {
             ("curl -u admin:hunter2x https://ci.internal", "hunter2x"),
             ("sshpass -p hunter2x ssh box", "hunter2x"),
             ("--password hunter22", "hunter22"),
+            (
+                "//registry.npmjs.org/:_authToken=9f8e7d6c-5b4a-3928",
+                "9f8e7d6c-5b4a-3928",
+            ),
+            ("//registry.npmjs.org/:_password=aHVudGVyMg==", "aHVudGVyMg=="),
+            ("_auth=aHVudGVyMjEyMw==", "aHVudGVyMjEyMw=="),
+            ("VITE__API_KEY=hunter2x", "hunter2x"),
+            ("os.environ[\"DB_PASSWORD\"] = \"hunter2x\"", "hunter2x"),
+            ("let password: &str = \"hunter2x\";", "hunter2x"),
+            ("const token: string = 'hunter2x'", "hunter2x"),
+            ("Password for admin: hunter2x", "hunter2x"),
+            ("CREATE USER bob IDENTIFIED BY 'hunter2x'", "hunter2x"),
+            ("ALTER ROLE bob WITH PASSWORD 'swordfish'", "swordfish"),
+            ("docker login -u bob -p hunter2x registry", "hunter2x"),
+            ("az login --service-principal -u app -p hunter2x", "hunter2x"),
+            ("redis-cli -h cache -a hunter2x ping", "hunter2x"),
+            ("openssl rsa -in a.pem -passin pass:hunter2x", "hunter2x"),
             ("the password for staging is Hunter2024", "Hunter2024"),
             ("password for the admin user is hunter2x", "hunter2x"),
         ] {
@@ -583,6 +886,15 @@ mod tests {
             "密码 argon2id 加密",
             "tokenizer: bert2024base",
             "mkdir -p packages/shared",
+            "ssh -l login -p 22022 host",
+            "docker compose -p project up && npm login",
+            "let token: Token = lexer.next_token()?;",
+            "password: str = Field(min_length=8)",
+            "the token for step 2: use the one of the vault",
+            "The secret of the page: see docs/secrets.md",
+            "a form with password 'field' and a button",
+            "openssl rsa -passin pass:$PASS",
+            "_author=somebody",
         ] {
             assert_eq!(
                 find_secret(text),
@@ -602,7 +914,86 @@ mod tests {
         assert!(found.windows(2).all(|pair| pair[0].range.end <= pair[1].range.start));
     }
 
+    /// What [`find_secrets`] finds when every pattern is asked.
+    fn found_by_all(text: &str) -> Vec<Secret> {
+        let narrow = narrow(text);
+        let searched = narrow.as_deref().unwrap_or(text);
+        let found = SHAPES
+            .shapes
+            .iter()
+            .flat_map(|shape| shape.find_all(searched))
+            .collect();
+        apart(found, searched, text)
+    }
+
+    /// Texts of parts of secrets, in all the ways in which letters are written that some pattern takes for the same.
+    fn texts() -> impl Strategy<Value = String> {
+        const PARTS: &str = "-----BEGIN RSA PRIVATE KEY-----|-----END RSA PRIVATE KEY-----|AKIA|IOSFODNN7EXAMPLE|ghp_|github_pat_|glpat-|\
+            xoxb-|xapp-1-|https://hooks.slack.com/services/|sk-ant-|sk-|sk-proj-|sk_live_|whsec_|AIza|GOCSPX-|npm_|pypi-|dckr_pat_|\
+            hf_|AGE-SECRET-KEY-1|ya29.|dop_v1_|shpat_|123456789:AA|SG.|eyJ|.eyJ|Authorization: |Bearer |basic |set-cookie: |\
+            cookie\": \"a=|postgres://admin:|@db|@localhost|password|pass|pwd|secret_key|api-key|account_key|signing key|db_pass|\
+            token|access|refresh_|密码|令牌|是|=|:|: |=>| is | for the |mysql -u root -p|sshpass -p |curl -u a:| --user |--token |\
+            -p|hunter2x|swordfish|Tr0ub4dor&3xyz|9f8e7d6c5b4a39281706|argon2id|&x=|; | |\"|'|\n|aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5z";
+        let parts: Vec<&str> = PARTS.split('|').collect();
+        let part = prop_oneof![
+            8 => prop::sample::select(parts).prop_map(str::to_owned),
+            1 => "[A-Za-z0-9_-]{0,40}",
+            1 => "\\PC{0,4}",
+        ];
+        let written = |part: String, how: u8| -> String {
+            let each = |c: char| match (how, c) {
+                (8, 's' | 'S') => 'ſ',
+                (8, 'k' | 'K') => '\u{212A}',
+                (9, '!'..='~') => char::from_u32(u32::from(c) + 0xFEE0).unwrap_or(c),
+                (10, c) => c.to_ascii_uppercase(),
+                (11, c) if u32::from(c) % 2 == 0 => c.to_ascii_uppercase(),
+                (12, c) => c.to_ascii_lowercase(),
+                _ => c,
+            };
+            part.chars().map(each).collect()
+        };
+        let written = (part, 0_u8..16).prop_map(move |(part, how)| written(part, how));
+        prop::collection::vec(written, 0..14).prop_map(|parts| parts.concat())
+    }
+
+    #[test]
+    fn every_match_of_a_pattern_has_one_of_its_needles() {
+        for (at, shape) in SHAPES.shapes.iter().enumerate() {
+            // One counts its cases over all that it runs.
+            let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(96));
+            // A strategy knows no place between characters.
+            let source = shape.source.replace(r"\b", "").replace(r"(?:^|\s)", r"\s");
+            let matches = proptest::string::string_regex(&source).unwrap();
+            let found = runner.run(&matches, |text| {
+                prop_assert!(SHAPES.possible(&text).any(|possible| possible.source == shape.source));
+                Ok(())
+            });
+            found.unwrap_or_else(|error| panic!("{at}, {}: {error}", shape.what));
+        }
+    }
+
+    #[test]
+    fn most_texts_are_done_with_after_one_run() {
+        let text = "Step 1: write the failing test and make it pass";
+        assert_eq!(SHAPES.possible(text).count(), 0);
+        let possible: Vec<&str> = SHAPES.possible("hooks.slack.com/").map(|shape| shape.what).collect();
+        assert_eq!(possible, ["a Slack webhook"]);
+    }
+
     proptest! {
+        #[test]
+        fn needles_overlook_nothing(text in texts()) {
+            let found = find_secrets(&text);
+            prop_assert_eq!(&found, &found_by_all(&text));
+            prop_assert!(found.is_empty() || may_have_secret(&text));
+        }
+
+        #[test]
+        fn the_parts_of_a_text_answer_for_it(name in texts(), text in texts()) {
+            let found = find_secret(&format!("{name}: {text}"));
+            prop_assert!(found.is_none() || may_have_secret(&name) || may_have_secret(&text));
+        }
+
         #[test]
         fn any_text_can_be_searched(text in any::<String>()) {
             for secret in find_secrets(&text) {

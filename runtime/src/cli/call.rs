@@ -5,22 +5,20 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use devloop_contract::{FailureBody, ValidationError};
 use devloop_core::permission::Verdict;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::log::{Delivery, Log};
 use super::output::Printer;
+use super::signals::Stop;
 use super::target::Target;
 use super::upstream::{Reached, Servers, reaches_servers};
 use super::{Exit, signals, target};
 use crate::call::{CallOutcome, CallRequest};
-use crate::session::Session;
 use crate::upstream::McpConfig;
 use crate::{identity, json as strict};
 
@@ -87,13 +85,16 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         Err(Unprepared::Input(message)) => return report(&invalid(message), printer),
     };
     if caller.effect == Effect::Real {
-        caller.stop.listen(&caller.reached.session);
+        let session = caller.reached.session.clone();
+        caller.stop.listen(move || {
+            let _ = session.project().flush(KEPT);
+        });
     }
     let exit = make(&caller, single, args, printer);
-    let stop = Arc::clone(&caller.stop.told);
+    let stop = caller.stop.clone();
     // Servers end and the audit log is written before it is known how all this ended.
     drop(caller);
-    stop.get().copied().unwrap_or(exit)
+    stop.told().unwrap_or(exit)
 }
 
 /// Makes the one call, or those of a file.
@@ -155,42 +156,8 @@ struct Caller {
     stop: Stop,
 }
 
-/// How long a call that is told to stop has for telling servers, for its record and for its answer.
-const STOPPING: Duration = Duration::from_millis(350);
-
-/// How long the word that a call is cancelled may take to its server.
-const TOLD: Duration = Duration::from_millis(50);
-
 /// How long the audit log may take after that.
 const KEPT: Duration = Duration::from_millis(50);
-
-/// Whether this process was told to stop.
-#[derive(Default)]
-struct Stop {
-    cancel: CancellationToken,
-    /// The exit code that says by what.
-    told: Arc<OnceLock<Exit>>,
-}
-
-impl Stop {
-    /// From now on the first signal cancels the calls of a session and ends the process soon, and a second one ends it at
-    /// once.
-    fn listen(&self, session: &Session) {
-        let (cancel, told, session) = (self.cancel.clone(), Arc::clone(&self.told), session.clone());
-        signals::listen(async move |mut signals| {
-            let exit = signals.next().await;
-            let _ = told.set(exit);
-            cancel.cancel();
-            tokio::select! {
-                _ = signals.next() => {}
-                () = tokio::time::sleep(STOPPING) => {
-                    let _ = session.project().flush(KEPT);
-                }
-            }
-            std::process::exit(exit as i32)
-        });
-    }
-}
 
 impl Caller {
     fn new(args: &Args) -> Result<Self, Unprepared> {
@@ -238,13 +205,12 @@ impl Caller {
                 let id = id.unwrap_or_else(|| format!("cli-{}", Uuid::now_v7()));
                 let session = &self.reached.session;
                 let mut request = CallRequest::new(tool, arguments, id);
-                request.cancel = self.stop.cancel.clone();
-                let stopped = &self.stop.cancel;
+                request.cancel = self.stop.token();
+                let stopped = self.stop.token();
                 Done::Called(self.reached.block_on(async {
                     let outcome = session.submit(request).await;
                     if stopped.is_cancelled() && session.upstreams().is_some() {
-                        // The word that it is cancelled is on its way, and goes before the connection does.
-                        tokio::time::sleep(TOLD).await;
+                        signals::word_is_out().await;
                     }
                     outcome
                 }))
@@ -292,7 +258,7 @@ impl Caller {
             };
             printer.json(&json!({ "line": number, "tool": tool, "result": result }));
             worst = worse(worst, exit);
-            let is_told = self.stop.cancel.is_cancelled();
+            let is_told = self.stop.token().is_cancelled();
             if is_told || (exit != Exit::Ok && args.stop_on_failure) {
                 printer.complain(format_args!("Stopped at line {number}."));
                 break;

@@ -1,8 +1,9 @@
 //! `devloop mcp`: upstream MCP servers, looked at without an agent.
 //!
 //! Answers for connecting to the servers of a file, for showing how they stand and what of theirs is served, and for one
-//! call by hand. Nobody is asked, as whoever types the command decides; what their own rules deny stays denied. `devloop serve --mcp-config` serves the same
-//! tools to an agent.
+//! call by hand. Nobody is asked, as whoever types the command decides; what their own rules deny stays denied. Without a
+//! project there is no audit log, so that such a call leaves no record. `devloop call --mcp-config` makes the same call in
+//! a project and for an agent, and `devloop serve --mcp-config` serves the same tools to one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,11 +15,13 @@ use devloop_core::catalogue::{Catalogue, ConnectionState, Snapshot};
 use devloop_core::permission::{self, Memory, Mode, Verdict};
 use devloop_core::registry::{Definition, Owner, PathRule, projection};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use super::call::{Unprepared, arguments, read_input};
 use super::log::{Delivery, Log};
 use super::output::{BAD, FAINT, GOOD, NAME, Printer, WARN, counted, harmless, table};
+use super::signals::word_is_out;
 use super::tools;
 use super::upstream::{connect, is_well, no_server, problem, the_servers};
 use crate::config::Config;
@@ -35,6 +38,10 @@ Examples:
   devloop mcp tools --mcp-config .mcp.json --server github
   devloop mcp call github__list_issues --mcp-config .mcp.json --input '{\"repo\":\"shop\"}'
 
+These work without a project and leave no record in an audit log: a call that should have one is made with
+`devloop call TOOL --agent A --project-dir DIR --mcp-config FILE`. SIGINT and SIGTERM cancel the call, end the servers,
+and end with 130 and 143.
+
 FILE is JSON as Claude Code reads it:
   {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"…\"], \"env\": {\"TOKEN\": \"${TOKEN}\"}},
                   \"web\": {\"type\": \"http\", \"url\": \"https://…\", \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}}}}")]
@@ -49,7 +56,10 @@ enum Command {
     List(List),
     /// Show the tools that would be served, and those that are set aside.
     Tools(Tools),
-    /// Call one tool once and print its result as JSON.
+    /// Call one tool once, in no project: print its result as JSON, and leave no record.
+    ///
+    /// Nobody is asked; what your own settings deny stays denied. `devloop call TOOL --agent A --project-dir DIR
+    /// --mcp-config FILE` makes the call for an agent, by the rules of its project, and leaves a record there.
     Call(Call),
 }
 
@@ -152,7 +162,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
     }
     let wait = Duration::from_secs(servers.wait);
     let catalogue = Arc::new(Catalogue::new(ANY_PATH));
-    let done = connect(config, wait, &catalogue, called, async |upstreams| {
+    let done = connect(config, wait, &catalogue, called, async |upstreams, cancel| {
         let connected = &Connected {
             upstreams,
             catalogue: &catalogue,
@@ -160,7 +170,7 @@ pub(super) fn run(args: &Args, printer: &mut Printer) -> Exit {
         match &args.command {
             Command::List(list) => show_servers(connected, list.format, printer),
             Command::Tools(tools) => show_tools(connected, tools.format, printer),
-            Command::Call(one) => call(connected, one, printer).await,
+            Command::Call(one) => call(connected, one, cancel, printer).await,
         }
     });
     done.unwrap_or_else(|error| {
@@ -304,7 +314,7 @@ fn user_settings() -> Result<Config, String> {
     Config::of_user(file.as_deref()).map_err(|error| error.to_string())
 }
 
-async fn call(connected: &Connected<'_>, args: &Call, printer: &mut Printer) -> Exit {
+async fn call(connected: &Connected<'_>, args: &Call, cancel: CancellationToken, printer: &mut Printer) -> Exit {
     let snapshot = connected.catalogue.snapshot();
     let Some(entry) = snapshot.get(&args.tool) else {
         return no_tool(connected, &snapshot, &args.tool, printer);
@@ -347,6 +357,7 @@ async fn call(connected: &Connected<'_>, args: &Call, printer: &mut Printer) -> 
     };
     let options = CallOptions {
         timeout: Duration::from_secs(args.timeout),
+        cancel,
         ..CallOptions::default()
     };
     let Called { server, tool } = entry.runner();
@@ -362,6 +373,10 @@ async fn call(connected: &Connected<'_>, args: &Call, printer: &mut Printer) -> 
         Err(error) => {
             printer.error(harmless(&error.to_string()));
             match error {
+                CallError::Cancelled => {
+                    word_is_out().await;
+                    Exit::System
+                }
                 // The server's own judgement of the call.
                 CallError::Refused { .. } => Exit::Expected,
                 _ => Exit::System,

@@ -96,7 +96,7 @@ fn with_servers(tools: Vec<Arc<Definition>>, config: McpConfig, args: &Args, pri
         args.servers.wait(),
         &catalogue,
         |_, _| (),
-        async |upstreams| {
+        async |upstreams, _| {
             let tools: Vec<Arc<Definition>> = catalogue
                 .all()
                 .iter()

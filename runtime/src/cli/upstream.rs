@@ -13,9 +13,11 @@ use devloop_core::catalogue::names::is_of;
 use devloop_core::catalogue::{Catalogue, ConnectionState, TOOL_SEARCH};
 use devloop_core::registry::Definition;
 use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
 
 use super::Exit;
 use super::output::{Printer, harmless};
+use super::signals::Stop;
 use super::target::{options_for, servers};
 use crate::session::Session;
 use crate::upstream::{CatalogueSink, McpConfig, Options, ServerStatus, Sink, Upstreams};
@@ -166,23 +168,32 @@ impl fmt::Display for Broken {
     }
 }
 
-/// Connects servers to a catalogue for as long as `look` takes; it is called when all have settled or the time is over.
+/// Connects servers to a catalogue for as long as `look` takes; it is called when all have settled or the time is over,
+/// with what a signal cancels. SIGINT and SIGTERM are heard from now on: the servers are ended, and the exit code says
+/// which one it was.
 pub(super) fn connect<R: Send + Sync + 'static>(
     config: McpConfig,
     wait: Duration,
     catalogue: &Arc<Catalogue<R>>,
     runner: impl Fn(&str, &Arc<Definition>) -> R + Send + Sync + 'static,
-    look: impl AsyncFnOnce(&Upstreams) -> Exit,
+    look: impl AsyncFnOnce(&Upstreams, CancellationToken) -> Exit,
 ) -> io::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let sink: Arc<dyn Sink> = Arc::new(CatalogueSink::new(Arc::clone(catalogue), runner));
-    Ok(runtime.block_on(async {
+    let stop = Stop::default();
+    stop.listen(|| {});
+    let exit = runtime.block_on(async {
         let upstreams = Upstreams::start(config, &Options::default(), &sink);
-        upstreams.settled(wait).await;
-        let exit = look(&upstreams).await;
+        let settled = stop.token().run_until_cancelled_owned(upstreams.settled(wait)).await;
+        let exit = match settled {
+            Some(_) => look(&upstreams, stop.token()).await,
+            // The signal says how it ends.
+            None => Exit::System,
+        };
         upstreams.close().await;
         exit
-    }))
+    });
+    Ok(stop.told().unwrap_or(exit))
 }
 
 /// Whether a server is connected and its tools are there.

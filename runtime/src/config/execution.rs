@@ -6,12 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use devloop_core::execution::scheduler::{Limits, LimitsError, Room};
-use serde::Deserialize;
-use toml::Spanned;
 
-use super::ConfigError;
+use super::Problem;
 use super::given::Given;
-use super::permissions::Wrong;
+use super::reading::{Place, Table};
 use crate::execution::{Executor, LONGEST_PAUSE, MOST_CALLS, MOST_PAUSES, Settings};
 
 /// The longest wait that may be set: a week.
@@ -44,59 +42,121 @@ impl Execution {
     }
 
     /// The settings that all files together make: what no file says follows the whole that it is a part of.
-    pub(super) fn of(given: &Given, pauses: Option<Vec<Duration>>) -> Result<Self, ConfigError> {
+    ///
+    /// # Errors
+    /// Everything that does not go together.
+    pub(super) fn of(given: &Given, pauses: Option<Vec<Duration>>) -> Result<Self, Vec<Problem>> {
         let defaults = Settings::default();
-        let number = |key: &str, default: usize| given.part(&key_of(key), count(default), u32::MAX);
+        let mut wrong = Vec::new();
         let wait = given.get(&key_of(WAIT)).map(|ms| Duration::from_millis(ms.into()));
-        let all = room(given, IN_FLIGHT, &defaults.limits.in_flight, None);
-        let waiting = number("waiting", defaults.limits.waiting);
+        let all = room(given, IN_FLIGHT, &defaults.limits.in_flight, None, &mut wrong);
+        let own = room(given, PER_SESSION, &defaults.limits.per_session, Some(&all), &mut wrong);
+        let mut number = |key: &str, default: usize, wholes: &[(&str, u32)]| {
+            given.part(&key_of(key), count(default), wholes, &mut wrong)
+        };
+        let waiting = number(WAITING, defaults.limits.waiting, &[]);
+        let own_waiting = number(
+            WAITING_PER_SESSION,
+            defaults.limits.waiting_per_session,
+            &[(&key_of(WAITING), waiting)],
+        );
+        let pending = number(PENDING, defaults.pending, &[]);
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
         let settings = Settings {
             limits: Limits {
-                per_session: room(given, PER_SESSION, &defaults.limits.per_session, Some(&all)),
                 in_flight: all,
-                waiting_per_session: many(given.part(
-                    &key_of("waiting_per_session"),
-                    count(defaults.limits.waiting_per_session),
-                    waiting,
-                )),
+                per_session: own,
+                waiting_per_session: many(own_waiting),
                 waiting: many(waiting),
                 wait: wait.unwrap_or(defaults.limits.wait),
             },
-            pending: many(number("pending", defaults.pending)),
+            pending: many(pending),
             pauses: pauses.unwrap_or(defaults.pauses),
             history: defaults.history,
         };
-        Self::new(settings)
-            .map_err(|wrong| given.wrong(&key_of(&wrong.setting), &wrong.found, &in_execution(&wrong.expected)))
+        Self::new(settings).map_err(|wrong| {
+            let expected = in_execution(&wrong.expected);
+            vec![given.wrong(&key_of(&wrong.setting), &wrong.found, &expected)]
+        })
+    }
+
+    /// Reads the section: keeps its numbers, and answers the pauses, which are one setting.
+    pub(super) fn read(
+        table: &mut Table<'_, '_>,
+        given: &mut Given,
+        path: &Path,
+        place: impl Fn(usize) -> Place,
+    ) -> Option<Vec<Duration>> {
+        let calls = count(MOST_CALLS);
+        for (key, most) in [
+            (WAIT, LONGEST_WAIT_MS),
+            (PENDING, calls),
+            (WAITING, calls),
+            (WAITING_PER_SESSION, calls),
+        ] {
+            let number = table.number(key, 1, most);
+            given.put(table.key(key), number, path, &place);
+        }
+        for room in [IN_FLIGHT, PER_SESSION] {
+            table.within(room, |room| {
+                for part in [TOTAL, READ_ONLY, WRITE, EXECUTE] {
+                    let number = room.number(part, 1, calls);
+                    given.put(room.key(part), number, path, &place);
+                }
+            });
+        }
+        let longest = u32::try_from(LONGEST_PAUSE.as_millis()).unwrap_or(u32::MAX);
+        let pauses = table.number_list(PAUSES, 0, longest)?;
+        if pauses.value.len() > MOST_PAUSES {
+            let (key, found) = (table.key(PAUSES), pauses.value.len());
+            let message = format!("{key} has {found} pauses; expected at most {MOST_PAUSES}");
+            table.wrongs.push(pauses.at, message);
+        }
+        let pauses = pauses.value.into_iter().map(|ms| Duration::from_millis(ms.into()));
+        Some(pauses.collect())
     }
 }
 
+const SECTION: &str = "execution";
 const WAIT: &str = "turn_wait_ms";
+const PENDING: &str = "pending";
+const WAITING: &str = "waiting";
+const WAITING_PER_SESSION: &str = "waiting_per_session";
 const IN_FLIGHT: &str = "in_flight";
 const PER_SESSION: &str = "per_session";
+const TOTAL: &str = "total";
+const READ_ONLY: &str = "read_only";
+const WRITE: &str = "write";
+const EXECUTE: &str = "execute";
+const PAUSES: &str = "retry_pauses_ms";
 
 fn key_of(setting: &str) -> String {
-    format!("execution.{setting}")
+    format!("{SECTION}.{setting}")
 }
 
 /// What the executor says is expected names other settings, in backquotes, without their section.
 fn in_execution(expected: &str) -> String {
-    expected.replacen('`', "`execution.", 1)
+    expected.replacen('`', &format!("`{SECTION}."), 1)
 }
 
-fn room(given: &Given, name: &str, default: &Room, within: Option<&Room>) -> Room {
-    let key = |part: &str| key_of(&format!("{name}.{part}"));
-    let whole = within.map_or(u32::MAX, |all| count(all.total));
-    let total = given.part(&key("total"), count(default.total), whole);
-    let part = |part: &str, default: usize, all: Option<usize>| {
-        let whole = all.map_or(total, |all| total.min(count(all)));
-        many(given.part(&key(part), count(default), whole))
+fn room(given: &Given, name: &str, default: &Room, within: Option<&Room>, wrong: &mut Vec<Problem>) -> Room {
+    let key = |room: &str, part: &str| key_of(&format!("{room}.{part}"));
+    let all = |part: fn(&Room) -> usize| within.map(|all| count(part(all)));
+    let mut part = |part: &str, default: usize, total: Option<u32>, all: Option<u32>| {
+        let total = total.map(|total| (key(name, TOTAL), total));
+        let all = all.map(|all| (key(IN_FLIGHT, part), all));
+        let wholes: Vec<(&str, u32)> = total.iter().chain(&all).map(|(key, whole)| (&**key, *whole)).collect();
+        given.part(&key(name, part), count(default), &wholes, wrong)
     };
+    let total = part(TOTAL, default.total, None, all(|all| all.total));
+    let mut kind = |name: &str, default: usize, all: Option<u32>| many(part(name, default, Some(total), all));
     Room {
         total: many(total),
-        read_only: part("read_only", default.read_only, within.map(|all| all.read_only)),
-        write: part("write", default.write, within.map(|all| all.write)),
-        execute: part("execute", default.execute, within.map(|all| all.execute)),
+        read_only: kind(READ_ONLY, default.read_only, all(|all| all.read_only)),
+        write: kind(WRITE, default.write, all(|all| all.write)),
+        execute: kind(EXECUTE, default.execute, all(|all| all.execute)),
     }
 }
 
@@ -106,93 +166,4 @@ fn many(value: u32) -> usize {
 
 fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-/// The section as written.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Section {
-    turn_wait_ms: Option<Spanned<i64>>,
-    pending: Option<Spanned<i64>>,
-    waiting: Option<Spanned<i64>>,
-    waiting_per_session: Option<Spanned<i64>>,
-    #[serde(default)]
-    in_flight: RoomSection,
-    #[serde(default)]
-    per_session: RoomSection,
-    retry_pauses_ms: Option<Spanned<Vec<Spanned<i64>>>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RoomSection {
-    total: Option<Spanned<i64>>,
-    read_only: Option<Spanned<i64>>,
-    write: Option<Spanned<i64>>,
-    execute: Option<Spanned<i64>>,
-}
-
-impl Section {
-    /// Judges each number by itself and keeps it; answers the pauses, which are one setting.
-    pub(super) fn keep(
-        self,
-        given: &mut Given,
-        path: &Path,
-        place: impl Fn(usize) -> (usize, usize),
-    ) -> Result<Option<Vec<Duration>>, Wrong> {
-        let calls = count(MOST_CALLS);
-        let mut keep = |setting: &str, said: Option<Spanned<i64>>, most: u32| {
-            let Some(said) = said else { return Ok(()) };
-            let at = said.span().start;
-            let value = between(&key_of(setting), &said, 1, most)?;
-            given.put(key_of(setting), value, path, place(at));
-            Ok(())
-        };
-        keep(WAIT, self.turn_wait_ms, LONGEST_WAIT_MS)?;
-        keep("pending", self.pending, calls)?;
-        keep("waiting", self.waiting, calls)?;
-        keep("waiting_per_session", self.waiting_per_session, calls)?;
-        for (name, room) in [(IN_FLIGHT, self.in_flight), (PER_SESSION, self.per_session)] {
-            for (part, said) in [
-                ("total", room.total),
-                ("read_only", room.read_only),
-                ("write", room.write),
-                ("execute", room.execute),
-            ] {
-                keep(&format!("{name}.{part}"), said, calls)?;
-            }
-        }
-        let Some(pauses) = self.retry_pauses_ms else {
-            return Ok(None);
-        };
-        let at = pauses.span().start;
-        let pauses = pauses.into_inner();
-        if pauses.len() > MOST_PAUSES {
-            let message = format!(
-                "execution.retry_pauses_ms has {} pauses; expected at most {MOST_PAUSES}",
-                pauses.len()
-            );
-            return Err(Wrong { at, message });
-        }
-        let longest = u32::try_from(LONGEST_PAUSE.as_millis()).unwrap_or(u32::MAX);
-        let pauses = pauses
-            .iter()
-            .map(|pause| between("a pause of execution.retry_pauses_ms", pause, 0, longest));
-        let pauses: Result<Vec<u32>, Wrong> = pauses.collect();
-        Ok(Some(
-            pauses?.into_iter().map(|ms| Duration::from_millis(ms.into())).collect(),
-        ))
-    }
-}
-
-/// A number within its range.
-pub(super) fn between(key: &str, said: &Spanned<i64>, least: u32, most: u32) -> Result<u32, Wrong> {
-    let value = *said.get_ref();
-    match u32::try_from(value) {
-        Ok(fitting) if (least..=most).contains(&fitting) => Ok(fitting),
-        _ => Err(Wrong {
-            at: said.span().start,
-            message: format!("{key} is {value}; expected {least} to {most}"),
-        }),
-    }
 }

@@ -5,10 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use toml::Spanned;
-
-use super::execution::between;
-use super::permissions::Wrong;
+use super::reading::{Number, Table, quoted};
 
 /// A day, as for a tool of a host.
 const LONGEST_MS: u32 = 24 * 60 * 60 * 1_000;
@@ -38,30 +35,30 @@ impl Timeouts {
     }
 
     /// Takes what a file says over what an earlier one said of the same name.
-    pub(super) fn join(&mut self, section: Section) -> Result<(), Wrong> {
-        for (name, said) in section {
+    pub(super) fn read(&mut self, table: &mut Table<'_, '_>) {
+        for (name, number) in table.numbers(1, LONGEST_MS) {
             let letters = name.strip_suffix('*').unwrap_or(&name);
             let is_name = letters
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+            let at = match &number {
+                Number::Unsaid => continue,
+                Number::Wrong(at) => *at,
+                Number::Said(said) => said.at,
+            };
             if !is_name || name.is_empty() {
-                return Err(Wrong {
-                    at: said.span().start,
-                    message: format!(
-                        "timeouts_ms has {name:?}, which names no tool; expected letters, digits, `_` and `-`, with `*` at the \
-                         end for every tool that begins so"
-                    ),
-                });
+                let message = format!(
+                    "timeouts_ms has {}, which names no tool; expected letters, digits, `_` and `-`, with `*` at the end for \
+                     every tool that begins so",
+                    quoted(&name)
+                );
+                table.wrongs.push(at, message);
+            } else if let Some(ms) = number.value() {
+                self.0.insert(name, Duration::from_millis(ms.into()));
             }
-            let ms = between(&format!("timeouts_ms.{name}"), &said, 1, LONGEST_MS)?;
-            self.0.insert(name, Duration::from_millis(ms.into()));
         }
-        Ok(())
     }
 }
-
-/// The section as written.
-pub(super) type Section = BTreeMap<String, Spanned<i64>>;
 
 #[cfg(test)]
 mod tests {

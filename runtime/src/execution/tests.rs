@@ -5,12 +5,13 @@ use std::fs;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
 
-use devloop_contract::tool::Kind;
+use devloop_contract::tool::{Kind, Parallelism};
 use devloop_core::execution::gate::Full;
 use devloop_core::execution::retry::Replay;
-use devloop_core::execution::scheduler::{Refused, Room};
+use devloop_core::execution::scheduler::{Limits, Refused, Room};
 use devloop_core::execution::turn;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -415,9 +416,15 @@ async fn executor_tries_again_what_is_safe_and_transient_and_counts_it() {
 async fn executor_a_pause_between_tries_can_be_cut_short_and_none_is_begun_that_takes_too_long() {
     let executor = Executor::new(narrow()).unwrap();
     let (lane, cancel) = (executor.lane(), CancellationToken::new());
-    let call = lane.submit(beside().retry_safe(), cancel.clone(), fails(9, EBUSY));
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&tries);
+    let busy = work(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Err::<(), _>(io::Error::other(io::Error::from_raw_os_error(EBUSY))) }
+    });
+    let call = lane.submit(beside().retry_safe(), cancel.clone(), busy);
     let call = tokio::spawn(call.report());
-    tokio::time::sleep(SHORT).await;
+    until(|| tries.load(Ordering::SeqCst) == 2).await;
     cancel.cancel();
     let report = call.await.unwrap();
     assert!(

@@ -54,14 +54,25 @@ const LOOK: Duration = Duration::from_millis(5);
 const REST: Duration = Duration::from_secs(1);
 
 /// When a hook is heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Before a call.
-    #[serde(rename = "pre_tool_use")]
     Before,
     /// After a call.
-    #[serde(rename = "post_tool_use")]
     After,
+}
+
+impl Event {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Before, Self::After];
+
+    /// The name in settings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Before => "pre_tool_use",
+            Self::After => "post_tool_use",
+        }
+    }
 }
 
 /// A program that is started for each call that its rule means.

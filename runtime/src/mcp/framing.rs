@@ -17,11 +17,20 @@ use crate::lines::{Line, Lines};
 /// The longest line that is read, in bytes, without its newline.
 pub(super) const LINE_LIMIT: usize = 16 * 1024 * 1024;
 
+/// What a frame takes in memory is its length, and so much for each JSON value in it: a list of numbers takes far more than
+/// the two bytes that each of them has in the frame. A generous estimate, so that nobody gets by it.
+pub(super) const VALUE_BYTES: usize = 128;
+
 /// What one line turned out to be.
 #[derive(Debug)]
 pub(super) enum Frame {
     /// A message.
-    Message(Box<ClientJsonRpcMessage>),
+    Message {
+        /// The message itself.
+        message: Box<ClientJsonRpcMessage>,
+        /// What a request takes in memory ([`VALUE_BYTES`]).
+        bytes: usize,
+    },
     /// A frame that must be refused. `Null` as the id means that none could be read.
     Refused(Refused),
     /// A frame that needs no answer and has no use; the text is for the log.
@@ -131,7 +140,14 @@ fn judge(line: &[u8], frames: &mut Vec<Frame>) {
         }
     };
     match parsed.value {
-        Value::Object(object) => frames.push(judge_object(object, parsed.duplicate)),
+        Value::Object(object) => {
+            let values = object.values().map(count).sum::<usize>().saturating_add(1);
+            let mut frame = judge_object(object, parsed.duplicate);
+            if let Frame::Message { bytes, .. } = &mut frame {
+                *bytes = values.saturating_mul(VALUE_BYTES).saturating_add(line.len());
+            }
+            frames.push(frame);
+        }
         Value::Array(batch) => judge_batch(&batch, frames),
         other => frames.push(Frame::Refused(Refused::new(
             Value::Null,
@@ -142,6 +158,21 @@ fn judge(line: &[u8], frames: &mut Vec<Frame>) {
             ),
         ))),
     }
+}
+
+/// How many values there are in a value, with itself.
+fn count(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(entries) => entries.values().map(count).sum(),
+        _ => 0,
+    };
+    inner.saturating_add(1)
+}
+
+fn message(message: ClientJsonRpcMessage) -> Frame {
+    let message = Box::new(message);
+    Frame::Message { message, bytes: 0 }
 }
 
 /// Why a line is not JSON. The parser's own words for half a surrogate pair tell nobody what to mend.
@@ -230,7 +261,7 @@ fn judge_object(mut object: Map<String, Value>, duplicate: Option<Duplicate>) ->
         None | Some(Value::Null) => typed(method, None),
     };
     match request {
-        Ok(request) => Frame::Message(Box::new(ClientJsonRpcMessage::request(request, id))),
+        Ok(request) => message(ClientJsonRpcMessage::request(request, id)),
         Err(message) => refuse(ErrorCode::INVALID_PARAMS, message),
     }
 }
@@ -257,10 +288,10 @@ fn judge_answer(mut object: Map<String, Value>, id: Option<&Value>, duplicate: O
             .map_err(|error| format!("`error`: {error}")),
         (None, ..) => Err("it has a `result` and an `error`".to_owned()),
     };
-    Frame::Message(Box::new(answer.unwrap_or_else(|problem| {
+    message(answer.unwrap_or_else(|problem| {
         let error = ErrorData::invalid_request(format!("the answer cannot be read: {problem}"), None);
         ClientJsonRpcMessage::error(error, Some(id))
-    })))
+    }))
 }
 
 fn typed(method: String, params: Option<Map<String, Value>>) -> Result<ClientRequest, String> {
@@ -438,7 +469,7 @@ fn judge_notification(method: &str, params: Option<Value>) -> Frame {
     }
     match serde_json::from_value::<ClientNotification>(Value::Object(frame)) {
         Ok(ClientNotification::CustomNotification(_)) => Frame::Dropped(format!("unknown notification {method:?}")),
-        Ok(notification) => Frame::Message(Box::new(ClientJsonRpcMessage::notification(notification))),
+        Ok(notification) => message(ClientJsonRpcMessage::notification(notification)),
         Err(error) => Frame::Dropped(format!("notification {method:?} cannot be read: {error}")),
     }
 }
@@ -488,6 +519,24 @@ mod tests {
         seen
     }
 
+    #[test]
+    fn a_request_takes_its_length_and_so_much_for_each_value() {
+        for (line, values) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, 4),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1,[],{"b":null}]}}}"#,
+                12,
+            ),
+        ] {
+            let frames = frames_of(&[line.as_bytes()], LINE_LIMIT);
+            let [Frame::Message { bytes, .. }] = &frames[..] else {
+                panic!("{frames:?}")
+            };
+            assert_eq!(*bytes, line.len() + values * 128, "{line}");
+        }
+        assert!(size_of::<Value>() <= VALUE_BYTES);
+    }
+
     fn line() -> impl Strategy<Value = String> {
         prop_oneof![
             (any::<i64>(), "[a-z/]{0,8}")
@@ -533,7 +582,7 @@ mod tests {
                 return Err(TestCaseError::fail(format!("{text}: {frames:?}")));
             };
             let answered_to = match frame {
-                Frame::Message(message) => match &**message {
+                Frame::Message { message, .. } => match &**message {
                     ClientJsonRpcMessage::Request(request) => request.id.clone().into_json_value(),
                     other => return Err(TestCaseError::fail(format!("{text}: {other:?}"))),
                 },

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::call::ToolService;
 use framing::Frame;
 use server::{Gated, Server};
-use transport::{Connection, FrameTransport, Grace};
+use transport::{Connection, FrameTransport, Grace, Room};
 
 /// After a signal there is no time to wait for a client that does not read.
 const SIGNAL_FLUSH_GRACE: Duration = Duration::from_millis(50);
@@ -39,6 +39,10 @@ pub struct ServeOptions {
     /// As many calls wait at once, and as many other requests; more are refused. More than the service itself lets wait,
     /// so that it is the service that refuses: it knows why, and keeps a record.
     pub waiting: usize,
+    /// What the calls that wait may take in memory together, and as much the other requests: one that would take it beyond
+    /// that is refused as one that comes when as many wait as may. A request counts with the bytes of its frame and 128 for
+    /// each JSON value in it; one alone may have more. Default: 64 MiB.
+    pub waiting_bytes: usize,
     /// A call that has reported nothing for so long, to a client that wants to know how it goes on, gives a sign of life.
     pub silence: Duration,
     /// After the end of the input, calls go on as long as one of them is answered within this time; then they are
@@ -58,10 +62,20 @@ impl Default for ServeOptions {
             server_name: "devloop".to_owned(),
             page_size: 0,
             waiting: 256,
+            waiting_bytes: 64 << 20,
             silence: Duration::from_secs(5),
             finish_grace: Duration::from_millis(100),
             stop_grace: Duration::from_millis(350),
             flush_grace: Duration::from_secs(1),
+        }
+    }
+}
+
+impl ServeOptions {
+    fn room(&self) -> Room {
+        Room {
+            requests: self.waiting,
+            bytes: self.waiting_bytes,
         }
     }
 }
@@ -95,7 +109,7 @@ impl ExitReason {
 /// The caller should end the process with [`std::process::exit`] and the reason's exit code: a call that ignored its
 /// cancellation may still hold a thread of the runtime. Answers come fastest from a current-thread runtime.
 pub async fn serve<S: ToolService>(service: S, options: ServeOptions) -> ExitReason {
-    let connection = Connection::new(options.waiting);
+    let connection = Connection::new(options.room());
     let signals = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
@@ -139,7 +153,7 @@ where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let connection = Connection::new(options.waiting);
+    let connection = Connection::new(options.room());
     let input = io::read_in_task(Arc::clone(&connection), reader);
     io::write_in_task(Arc::clone(&connection), writer);
     serve_frames(service, &options, connection, input).await

@@ -5,8 +5,8 @@
 //! takes all that is queued at once. Leaves out where bytes come from and go to: that is `io`.
 //!
 //! A frame never waits for a request that waits: a ping, a list, a cancellation or the answer of a person is taken in
-//! however many calls are in flight. What bounds the memory is that only so many requests may wait
-//! ([`Work::may_begin`]), that only so many are on the move, and that nothing is taken in while the client leaves answers
+//! however many calls are in flight. What bounds the memory is that only so many requests may wait, with only so many
+//! bytes ([`Work::may_begin`]), that only so many are on the move, and that nothing is taken in while the client leaves answers
 //! unread. The protocol library bounds nothing of that: it makes a task of every request that it is given.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -214,10 +214,39 @@ pub(super) enum Class {
     Other,
 }
 
+/// What may wait, of each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// So many requests.
+    pub(super) requests: usize,
+    /// With so many bytes, unless it is one request alone.
+    pub(super) bytes: usize,
+}
+
+/// Why one more request may not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Full {
+    /// So many wait.
+    pub(super) waiting: usize,
+    /// Which bound would be passed.
+    pub(super) bound: Bound,
+}
+
+/// A bound on what waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// As many requests wait as may.
+    Requests,
+    /// With this one there would be more bytes than so many.
+    Bytes(usize),
+}
+
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     stage: Stage,
+    /// What it takes in memory.
+    bytes: usize,
     /// Nobody will answer it, but it has not stopped yet.
     cancelled: bool,
 }
@@ -235,8 +264,8 @@ enum IdTaken {
 #[derive(Debug)]
 pub(super) struct InFlight {
     requests: Mutex<Requests>,
-    /// As many of each class may wait.
-    limit: usize,
+    /// What may wait, of each class.
+    room: Room,
     /// Counts the answers, so that waiting can tell progress from silence.
     answered: AtomicU64,
     /// A request begins to wait, was answered or has stopped.
@@ -248,22 +277,45 @@ struct Requests {
     flights: HashMap<RequestId, Flight>,
     /// How many are taken in or being answered.
     moving: usize,
-    /// How many calls wait.
-    calls: usize,
-    /// How many others wait.
-    others: usize,
+    /// The calls that wait.
+    calls: Waiting,
+    /// The others that wait.
+    others: Waiting,
+}
+
+/// Requests of one class that wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Waiting {
+    requests: usize,
+    bytes: usize,
 }
 
 impl Requests {
-    /// Where requests at this stage are counted.
-    fn count(&mut self, stage: Stage) -> &mut usize {
+    /// Counts a request that comes to a stage.
+    fn count(&mut self, stage: Stage, bytes: usize) {
         match stage {
-            Stage::Taken | Stage::Answering => &mut self.moving,
-            Stage::Waiting(class) => self.waiting(class),
+            Stage::Taken | Stage::Answering => self.moving += 1,
+            Stage::Waiting(class) => {
+                let waiting = self.waiting(class);
+                waiting.requests += 1;
+                waiting.bytes = waiting.bytes.saturating_add(bytes);
+            }
         }
     }
 
-    fn waiting(&mut self, class: Class) -> &mut usize {
+    /// No longer counts one that leaves it.
+    fn discount(&mut self, stage: Stage, bytes: usize) {
+        match stage {
+            Stage::Taken | Stage::Answering => self.moving -= 1,
+            Stage::Waiting(class) => {
+                let waiting = self.waiting(class);
+                waiting.requests -= 1;
+                waiting.bytes = waiting.bytes.saturating_sub(bytes);
+            }
+        }
+    }
+
+    fn waiting(&mut self, class: Class) -> &mut Waiting {
         match class {
             Class::Call => &mut self.calls,
             Class::Other => &mut self.others,
@@ -274,14 +326,15 @@ impl Requests {
         let Some(flight) = self.flights.get_mut(id) else {
             return;
         };
+        let bytes = flight.bytes;
         let from = std::mem::replace(&mut flight.stage, to);
-        *self.count(from) -= 1;
-        *self.count(to) += 1;
+        self.discount(from, bytes);
+        self.count(to, bytes);
     }
 
     fn remove(&mut self, id: &RequestId) {
         if let Some(flight) = self.flights.remove(id) {
-            *self.count(flight.stage) -= 1;
+            self.discount(flight.stage, flight.bytes);
         }
     }
 }
@@ -291,17 +344,29 @@ impl Requests {
 #[derive(Debug)]
 pub(super) struct Work {
     id: RequestId,
+    /// What the request takes in memory.
+    bytes: usize,
     in_flight: Arc<InFlight>,
 }
 
 impl Work {
-    /// Whether one more request of this class may wait; else how many do.
-    pub(super) fn may_begin(&self, class: Class) -> Result<(), usize> {
+    /// Whether this request may wait, as one of this class. One alone may have any number of bytes: it would never be its
+    /// turn.
+    pub(super) fn may_begin(&self, class: Class) -> Result<(), Full> {
+        let room = self.in_flight.room;
         let waiting = *lock(&self.in_flight.requests).waiting(class);
-        if waiting < self.in_flight.limit {
-            Ok(())
+        let full = |bound| {
+            Err(Full {
+                waiting: waiting.requests,
+                bound,
+            })
+        };
+        if waiting.requests >= room.requests {
+            full(Bound::Requests)
+        } else if waiting.requests > 0 && waiting.bytes.saturating_add(self.bytes) > room.bytes {
+            full(Bound::Bytes(room.bytes))
         } else {
-            Err(waiting)
+            Ok(())
         }
     }
 
@@ -328,17 +393,17 @@ impl Drop for Work {
 }
 
 impl InFlight {
-    /// Nothing is in flight, and as many requests of each class may wait.
-    fn new(limit: usize) -> Self {
+    /// Nothing is in flight, and so much of each class may wait.
+    fn new(room: Room) -> Self {
         Self {
             requests: Mutex::default(),
-            limit,
+            room,
             answered: AtomicU64::new(0),
             settled: Notify::new(),
         }
     }
 
-    fn enter(self: &Arc<Self>, id: &RequestId) -> Result<Arc<Work>, IdTaken> {
+    fn enter(self: &Arc<Self>, id: &RequestId, bytes: usize) -> Result<Arc<Work>, IdTaken> {
         let mut requests = lock(&self.requests);
         if let Some(flight) = requests.flights.get(id) {
             return Err(if flight.cancelled {
@@ -349,10 +414,16 @@ impl InFlight {
         }
         let stage = Stage::Taken;
         let cancelled = false;
-        requests.flights.insert(id.clone(), Flight { stage, cancelled });
-        *requests.count(stage) += 1;
+        let flight = Flight {
+            stage,
+            bytes,
+            cancelled,
+        };
+        requests.flights.insert(id.clone(), flight);
+        requests.count(stage, bytes);
         Ok(Arc::new(Work {
             id: id.clone(),
+            bytes,
             in_flight: Arc::clone(self),
         }))
     }
@@ -429,8 +500,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection on which nothing has happened yet, and on which as many calls may wait, and as many other requests.
-    pub(super) fn new(waiting: usize) -> Arc<Self> {
+    /// A connection on which nothing has happened yet, and on which so many calls may wait, and so many other requests.
+    pub(super) fn new(waiting: Room) -> Arc<Self> {
         Arc::new(Self {
             outbox: Outbox::default(),
             in_flight: Arc::new(InFlight::new(waiting)),
@@ -499,8 +570,8 @@ impl FrameTransport {
 
     /// Applies the rules that span frames.
     fn admit(&mut self, frame: Frame) -> Option<ClientJsonRpcMessage> {
-        let mut message = match frame {
-            Frame::Message(message) => *message,
+        let (mut message, bytes) = match frame {
+            Frame::Message { message, bytes } => (*message, bytes),
             Frame::Refused(refused) => {
                 self.refuse(&refused);
                 return None;
@@ -512,7 +583,7 @@ impl FrameTransport {
         };
         match &mut message {
             ClientJsonRpcMessage::Request(request) => {
-                if let Err(refused) = self.admit_request(&request.id, &mut request.request) {
+                if let Err(refused) = self.admit_request(&request.id, &mut request.request, bytes) {
                     self.refuse(&refused);
                     return None;
                 }
@@ -547,7 +618,7 @@ impl FrameTransport {
         Some(message)
     }
 
-    fn admit_request(&mut self, id: &RequestId, request: &mut ClientRequest) -> Result<(), Refused> {
+    fn admit_request(&mut self, id: &RequestId, request: &mut ClientRequest, bytes: usize) -> Result<(), Refused> {
         let refuse = |code, message: String| Err(Refused::new(id.clone().into_json_value(), code, message));
         if self.connection.stop.is_cancelled() {
             return refuse(ErrorCode(-32000), "the server is stopping".into());
@@ -579,7 +650,7 @@ impl FrameTransport {
                 }
             }
         }
-        match self.connection.in_flight.enter(id) {
+        match self.connection.in_flight.enter(id, bytes) {
             Ok(work) => {
                 request.extensions_mut().insert(work);
                 Ok(())
@@ -712,29 +783,33 @@ mod tests {
     use super::super::framing::Framer;
     use super::*;
 
+    const fn room(requests: usize, bytes: usize) -> Room {
+        Room { requests, bytes }
+    }
+
     #[test]
     fn an_id_is_free_once_its_request_was_answered_or_was_cancelled_and_has_stopped() {
-        let in_flight: Arc<InFlight> = Arc::new(InFlight::new(1));
+        let in_flight: Arc<InFlight> = Arc::new(InFlight::new(room(1, 1)));
         let id = RequestId::Number(1);
 
-        let work = in_flight.enter(&id).expect("free");
-        assert_eq!(in_flight.enter(&id).err(), Some(IdTaken::InFlight));
+        let work = in_flight.enter(&id, 1).expect("free");
+        assert_eq!(in_flight.enter(&id, 1).err(), Some(IdTaken::InFlight));
         drop(work);
-        assert_eq!(in_flight.enter(&id).err(), Some(IdTaken::InFlight));
+        assert_eq!(in_flight.enter(&id, 1).err(), Some(IdTaken::InFlight));
         in_flight.answered(&id);
 
-        let work = in_flight.enter(&id).expect("free after its answer");
+        let work = in_flight.enter(&id, 1).expect("free after its answer");
         in_flight.cancelled(&id);
-        assert_eq!(in_flight.enter(&id).err(), Some(IdTaken::Stopping));
+        assert_eq!(in_flight.enter(&id, 1).err(), Some(IdTaken::Stopping));
         drop(work);
 
         // The cancellation comes when the answer is already on the way.
-        drop(in_flight.enter(&id).expect("free after the stop"));
+        drop(in_flight.enter(&id, 1).expect("free after the stop"));
         in_flight.cancelled(&id);
         assert_eq!(in_flight.len(), 0);
 
         // The answer is sent before the work's last handle is gone.
-        let work = in_flight.enter(&id).expect("free after the late cancellation");
+        let work = in_flight.enter(&id, 1).expect("free after the late cancellation");
         in_flight.answered(&id);
         drop(work);
         in_flight.cancelled(&id);
@@ -743,23 +818,27 @@ mod tests {
 
     #[test]
     fn requests_are_counted_by_how_far_they_are_and_never_twice() {
-        let in_flight: Arc<InFlight> = Arc::new(InFlight::new(1));
+        let in_flight: Arc<InFlight> = Arc::new(InFlight::new(room(1, 1)));
         let counts = || {
             let requests = lock(&in_flight.requests);
-            (requests.moving, requests.calls, requests.others)
+            (requests.moving, requests.calls.requests, requests.others.requests)
         };
-        let enter = |id| in_flight.enter(&RequestId::Number(id)).expect("free");
+        let enter = |id| in_flight.enter(&RequestId::Number(id), 9).expect("free");
         let (call, next, list) = (enter(1), enter(2), enter(3));
         assert_eq!(counts(), (3, 0, 0));
+        let full = Err(Full {
+            waiting: 1,
+            bound: Bound::Requests,
+        });
         assert_eq!(call.may_begin(Class::Call), Ok(()));
         call.waits(Class::Call);
-        assert_eq!(next.may_begin(Class::Call), Err(1));
+        assert_eq!(next.may_begin(Class::Call), full);
         assert_eq!(list.may_begin(Class::Other), Ok(()), "lists do not wait for calls");
         list.waits(Class::Other);
         assert_eq!(counts(), (1, 1, 1));
         // What was cancelled takes its place until it has stopped.
         in_flight.cancelled(&RequestId::Number(1));
-        assert_eq!(next.may_begin(Class::Call), Err(1));
+        assert_eq!(next.may_begin(Class::Call), full);
         drop(call);
         assert_eq!(next.may_begin(Class::Call), Ok(()));
         drop((next, list));
@@ -771,8 +850,43 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_has_only_so_many_bytes_unless_it_is_alone() {
+        let in_flight: Arc<InFlight> = Arc::new(InFlight::new(room(9, 100)));
+        let enter = |id, bytes| in_flight.enter(&RequestId::Number(id), bytes).expect("free");
+        let full = |waiting| {
+            let bound = Bound::Bytes(100);
+            Err(Full { waiting, bound })
+        };
+        let first = enter(1, 60);
+        first.waits(Class::Call);
+        assert_eq!(enter(2, 41).may_begin(Class::Call), full(1));
+        let second = enter(3, 40);
+        assert_eq!(second.may_begin(Class::Call), Ok(()));
+        second.waits(Class::Call);
+        assert_eq!(enter(4, 1).may_begin(Class::Call), full(2));
+        assert_eq!(enter(5, 0).may_begin(Class::Call), Ok(()), "nothing more in bytes");
+        assert_eq!(
+            enter(6, 100).may_begin(Class::Other),
+            Ok(()),
+            "lists do not wait for calls"
+        );
+        // What is done makes room, and what was cancelled when it has stopped.
+        drop(first);
+        assert_eq!(enter(7, 60).may_begin(Class::Call), Ok(()));
+        in_flight.cancelled(&RequestId::Number(3));
+        assert_eq!(enter(8, 61).may_begin(Class::Call), full(1));
+        drop(second);
+        let alone = enter(9, usize::MAX);
+        assert_eq!(alone.may_begin(Class::Call), Ok(()));
+        alone.waits(Class::Call);
+        assert_eq!(enter(10, 1).may_begin(Class::Call), full(1));
+        drop(alone);
+        assert_eq!(lock(&in_flight.requests).calls, Waiting::default());
+    }
+
+    #[test]
     fn only_requests_that_are_on_the_move_hold_others_up() {
-        let connection = Connection::new(1_000);
+        let connection = Connection::new(room(1_000, usize::MAX));
         let (sender, input) = mpsc::channel(1);
         let grace = Grace {
             finish: Duration::ZERO,

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use devloop_core::secrets::find_secrets;
@@ -19,6 +20,8 @@ use crate::json::{self, kind};
 
 /// The largest file that is read.
 const FILE_BYTES: u64 = 1 << 20;
+/// So many keys that stand twice are told.
+const MOST_DUPLICATES: usize = 20;
 /// The longest name of a server.
 const NAME_CHARS: usize = 128;
 /// A shorter value is no secret, and hiding it would hide half of a text.
@@ -156,11 +159,17 @@ impl McpConfig {
             origin: origin.clone(),
             problems: vec![problem],
         };
-        let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-        if size > FILE_BYTES {
-            return Err(wrong(format!("it has {size} bytes; at most {FILE_BYTES} are read")));
+        let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+        // It may be a pipe of a shell, of which nobody knows how much comes.
+        let mut text = Vec::new();
+        file.take(FILE_BYTES + 1)
+            .read_to_end(&mut text)
+            .map_err(|error| wrong(error.to_string()))?;
+        if text.len() as u64 > FILE_BYTES {
+            return Err(wrong(format!(
+                "it has more than {FILE_BYTES} bytes, and no more are read"
+            )));
         }
-        let text = fs::read(path).map_err(|error| wrong(error.to_string()))?;
         Self::parse(&origin, &text, |name| std::env::var(name).ok())
     }
 
@@ -214,19 +223,17 @@ impl Reading<'_> {
     fn file(&mut self, text: &[u8]) -> BTreeMap<String, ServerConfig> {
         // Some editors begin every file with a byte order mark.
         let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text);
-        let parsed = match json::parse(text) {
-            Ok(parsed) => parsed,
+        let (value, duplicates) = match json::parse_finding(text, MOST_DUPLICATES) {
+            Ok(read) => read,
             Err(error) => {
                 self.problems.push(format!("it is no JSON: {error}"));
                 return BTreeMap::new();
             }
         };
-        if let Some(duplicate) = parsed.duplicate {
-            self.problems.push(duplicate.to_string());
-        }
-        let Value::Object(root) = parsed.value else {
+        self.problems.extend(duplicates.iter().map(ToString::to_string));
+        let Value::Object(root) = value else {
             self.problems
-                .push(format!("it must be a JSON object, found {}", kind(&parsed.value)));
+                .push(format!("it must be a JSON object, found {}", kind(&value)));
             return BTreeMap::new();
         };
         for key in root.keys().filter(|key| *key != "mcpServers") {
@@ -268,76 +275,97 @@ impl Reading<'_> {
     }
 
     fn server(&mut self, place: &str, server: &Map<String, Value>) -> Option<ServerConfig> {
-        let named = match server.get("type") {
-            None => None,
-            Some(Value::String(name)) if TYPES.contains(&name.as_str()) => Some(name.as_str()),
+        let (mut named, mut known) = (None, true);
+        match server.get("type") {
+            None => {}
+            Some(Value::String(name)) if TYPES.contains(&name.as_str()) => named = Some(name.as_str()),
             Some(other) => {
                 self.problems.push(format!(
                     "{place}.type: expected one of {}, found {}",
                     TYPES.join(", "),
                     shown(other)
                 ));
-                return None;
+                known = false;
             }
-        };
-        let mut hidden = Vec::new();
+        }
         match (named, server.contains_key("command"), server.contains_key("url")) {
-            (Some("stdio"), _, _) | (None, true, false) => {
-                self.keys(place, server, &STDIO_KEYS);
-                let command = self.text(place, "command", server.get("command"), &mut hidden);
-                let args = self.texts(&format!("{place}.args"), server.get("args"), &mut hidden);
-                let env = self.table(&format!("{place}.env"), server.get("env"), is_telling, &mut hidden);
-                let fits = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
-                for name in env.keys().filter(|name| !fits(name)) {
-                    self.problems
-                        .push(format!("{place}.env: {name:?} can't be the name of a variable"));
-                }
-                let command = command?;
-                if command.reveal().is_empty() {
-                    self.problems.push(format!("{place}.command: must not be empty"));
-                }
-                let way = Way::Stdio {
-                    command: command.0,
-                    args,
-                    env,
-                };
-                Some(ServerConfig { way, hidden })
-            }
-            (Some("sse"), _, _) => Some(ServerConfig { way: Way::Sse, hidden }),
-            (Some(_), _, _) | (None, false, true) => {
-                self.keys(place, server, &HTTP_KEYS);
-                let url = self.text(place, "url", server.get("url"), &mut hidden);
-                let headers = self.table(
-                    &format!("{place}.headers"),
-                    server.get("headers"),
-                    |_| true,
-                    &mut hidden,
-                );
-                self.headers(&format!("{place}.headers"), &headers);
-                let url = url?;
-                self.address(&format!("{place}.url"), &url);
-                if let Some((_, query)) = url.0.split_once('?') {
-                    hide(&mut hidden, query);
-                }
-                let host = url.0.split_once("://").map_or("", |(_, rest)| rest);
-                if let Some((user, _)) = host.split(['/', '?']).next().unwrap_or_default().rsplit_once('@') {
-                    hide(&mut hidden, user);
-                }
-                let way = Way::Http { url, headers };
-                Some(ServerConfig { way, hidden })
-            }
+            (Some("stdio"), _, _) | (None, true, false) => self.stdio(place, server),
+            (Some("sse"), _, _) => Some(ServerConfig {
+                way: Way::Sse,
+                hidden: Vec::new(),
+            }),
+            (Some(_), _, _) | (None, false, true) => self.http(place, server),
             (None, true, true) => {
-                self.problems.push(format!(
-                    "{place}: has both `command` and `url`; say which counts with `type`"
-                ));
+                if known {
+                    self.problems.push(format!(
+                        "{place}: has both `command` and `url`; say which counts with `type`"
+                    ));
+                }
+                // Whichever counts, it had better be right.
+                let warnings = self.warnings.len();
+                self.stdio(place, server);
+                self.http(place, server);
+                self.warnings.truncate(warnings);
                 None
             }
             (None, false, false) => {
-                self.problems
-                    .push(format!("{place}: needs `command` (a program) or `url` (an address)"));
+                if known {
+                    let meant = meant(server, &["command", "url"]);
+                    self.problems.push(format!(
+                        "{place}: needs `command` (a program) or `url` (an address){meant}"
+                    ));
+                }
                 None
             }
         }
+        .filter(|_| known)
+    }
+
+    fn stdio(&mut self, place: &str, server: &Map<String, Value>) -> Option<ServerConfig> {
+        let mut hidden = Vec::new();
+        self.keys(place, server, &STDIO_KEYS);
+        let command = self.text(place, "command", server, &mut hidden);
+        let args = self.texts(&format!("{place}.args"), server.get("args"), &mut hidden);
+        let env = self.table(&format!("{place}.env"), server.get("env"), is_telling, &mut hidden);
+        let fits = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+        for name in env.keys().filter(|name| !fits(name)) {
+            self.problems
+                .push(format!("{place}.env: {name:?} can't be the name of a variable"));
+        }
+        let command = command?;
+        if command.reveal().is_empty() {
+            self.problems.push(format!("{place}.command: must not be empty"));
+        }
+        let way = Way::Stdio {
+            command: command.0,
+            args,
+            env,
+        };
+        Some(ServerConfig { way, hidden })
+    }
+
+    fn http(&mut self, place: &str, server: &Map<String, Value>) -> Option<ServerConfig> {
+        let mut hidden = Vec::new();
+        self.keys(place, server, &HTTP_KEYS);
+        let url = self.text(place, "url", server, &mut hidden);
+        let headers = self.table(
+            &format!("{place}.headers"),
+            server.get("headers"),
+            |_| true,
+            &mut hidden,
+        );
+        self.headers(&format!("{place}.headers"), &headers);
+        let url = url?;
+        self.address(&format!("{place}.url"), &url);
+        if let Some((_, query)) = url.0.split_once('?') {
+            hide(&mut hidden, query);
+        }
+        let host = url.0.split_once("://").map_or("", |(_, rest)| rest);
+        if let Some((user, _)) = host.split(['/', '?']).next().unwrap_or_default().rsplit_once('@') {
+            hide(&mut hidden, user);
+        }
+        let way = Way::Http { url, headers };
+        Some(ServerConfig { way, hidden })
     }
 
     /// What HTTP says of headers (RFC 9110, 5.1 and 5.5), so that it is not found out at the first request.
@@ -409,8 +437,14 @@ impl Reading<'_> {
         self.warnings.push(warning);
     }
 
-    fn text(&mut self, place: &str, key: &str, value: Option<&Value>, hidden: &mut Vec<Hidden>) -> Option<Hidden> {
-        match value {
+    fn text(
+        &mut self,
+        place: &str,
+        key: &str,
+        server: &Map<String, Value>,
+        hidden: &mut Vec<Hidden>,
+    ) -> Option<Hidden> {
+        match server.get(key) {
             Some(Value::String(text)) => self.expanded(&format!("{place}.{key}"), text, hidden),
             Some(other) => {
                 let found = kind(other);
@@ -419,7 +453,8 @@ impl Reading<'_> {
                 None
             }
             None => {
-                self.problems.push(format!("{place}: `{key}` is missing"));
+                let meant = meant(server, &[key]);
+                self.problems.push(format!("{place}: `{key}` is missing{meant}"));
                 None
             }
         }
@@ -539,6 +574,18 @@ impl Reading<'_> {
     }
 }
 
+/// Which key of a server may be meant for one that is missing; what else it has is told as a warning only when it can be
+/// used.
+fn meant(server: &Map<String, Value>, missing: &[&str]) -> String {
+    let unknown = server
+        .keys()
+        .filter(|key| !STDIO_KEYS.contains(&key.as_str()) && !HTTP_KEYS.contains(&key.as_str()));
+    let mut meant = unknown.filter_map(|key| Some((key, *nearest(key, missing.iter().copied(), 1).first()?)));
+    meant.next().map_or_else(String::new, |(key, missing)| {
+        format!("; is `{}` meant to be `{missing}`?", key.escape_debug())
+    })
+}
+
 fn hide(hidden: &mut Vec<Hidden>, value: &str) {
     let value = value.trim();
     if value.chars().count() >= SECRET_CHARS && !hidden.iter().any(|known| known.0 == value) {
@@ -574,6 +621,8 @@ fn shown(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn parse(text: &str) -> Result<McpConfig, ConfigError> {
@@ -678,6 +727,43 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_type_or_key_hides_nothing_else() {
+        let error = parse(
+            r#"{"mcpServers": {
+                "a": {"type": "pipe", "command": 5, "env": {"A": 1}},
+                "b": {"type": 7, "url": "x"},
+                "c": {"command": "", "url": "x", "args": [1], "arg": []},
+                "d": {"comand": "x"},
+                "e": {"type": "http", "uri": "https://x", "command": "x"},
+                "f": {"command": "x", "command": "y", "args": [], "args": []},
+                "g": {"type": "pipe"},
+                "g": {"type": "stdio", "note": 1}
+            }}"#,
+        )
+        .expect_err("it does not fit");
+        assert_eq!(
+            error.problems,
+            [
+                "duplicate key \"command\" in mcpServers.f: every key may be given once",
+                "duplicate key \"args\" in mcpServers.f: every key may be given once",
+                "duplicate key \"g\" in mcpServers: every key may be given once",
+                "mcpServers.a.type: expected one of stdio, http, streamable-http, sse, found \"pipe\"",
+                "mcpServers.a.command: must be a string, found a number",
+                "mcpServers.a.env.A: must be a string, found a number",
+                "mcpServers.b.type: expected one of stdio, http, streamable-http, sse, found a number",
+                "mcpServers.b.url: must begin with http:// or https://",
+                "mcpServers.c: has both `command` and `url`; say which counts with `type`",
+                "mcpServers.c.args[0]: must be a string, found a number",
+                "mcpServers.c.command: must not be empty",
+                "mcpServers.c.url: must begin with http:// or https://",
+                "mcpServers.d: needs `command` (a program) or `url` (an address); is `comand` meant to be `command`?",
+                "mcpServers.e: `url` is missing; is `uri` meant to be `url`?",
+                "mcpServers.g: `command` is missing",
+            ]
+        );
+    }
+
+    #[test]
     fn what_is_no_configuration_says_so() {
         let problem = |text| parse(text).expect_err("it does not fit").problems.join("|");
         assert!(problem("{").starts_with("it is no JSON"));
@@ -752,6 +838,11 @@ mod tests {
         assert!(McpConfig::read(&file).is_ok());
         blanks(1_048_577);
         let error = McpConfig::read(&file).unwrap_err().to_string();
-        assert!(error.contains("1048577 bytes; at most 1048576"), "{error}");
+        assert!(error.contains("more than 1048576 bytes"), "{error}");
+        // Neither an end nor a size.
+        let error = McpConfig::read(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("more than 1048576 bytes"), "{error}");
+        let error = McpConfig::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("s a directory"), "{error}");
     }
 }

@@ -98,7 +98,7 @@ fn calls_on_one_file_follow_each_other_whatever_name_they_give_it() {
     let fixture = Fixture::new();
     fixture.project.put("real.txt", "x");
     std::os::unix::fs::symlink("real.txt", fixture.project.path().join("link.txt")).unwrap();
-    let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let [inside, most, expected] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
     let session = || {
         let catalogue = empty_catalogue();
         let tool = ToolBuilder::new("edit")
@@ -111,12 +111,19 @@ fn calls_on_one_file_follow_each_other_whatever_name_they_give_it() {
             }))
             .build()
             .unwrap();
-        let (inside, most) = (Arc::clone(&inside), Arc::clone(&most));
+        let counts = [&inside, &most, &expected].map(Arc::clone);
         let runner = Runner::of(move |_| {
-            let (inside, most) = (Arc::clone(&inside), Arc::clone(&most));
+            let [inside, most, expected] = counts.clone();
             async move {
                 most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 tokio::time::sleep(Duration::from_millis(50)).await;
+                let met = async {
+                    while most.load(Ordering::SeqCst) < expected.load(Ordering::SeqCst) {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                };
+                // Threads may be slow to begin.
+                let _ = tokio::time::timeout(Duration::from_secs(20), met).await;
                 inside.fetch_sub(1, Ordering::SeqCst);
                 Ok(json!({}))
             }
@@ -129,8 +136,9 @@ fn calls_on_one_file_follow_each_other_whatever_name_they_give_it() {
             .unwrap()
     };
     let (one, two) = (session(), session());
-    let both = |first: &str, second: &str| {
+    let check = |first: &str, second: &str, at_once: usize| {
         most.store(0, Ordering::SeqCst);
+        expected.store(at_once, Ordering::SeqCst);
         let call = |session: &Session, path: &str| {
             session.submit(CallRequest::new(
                 "edit",
@@ -145,11 +153,12 @@ fn calls_on_one_file_follow_each_other_whatever_name_they_give_it() {
             matches!(outcomes, (CallOutcome::Success(_), CallOutcome::Success(_))),
             "{outcomes:?}"
         );
-        most.load(Ordering::SeqCst)
+        assert_eq!(most.load(Ordering::SeqCst), at_once, "{first} and {second}");
     };
-    assert_eq!(both("real.txt", "real.txt"), 1);
-    assert_eq!(both("real.txt", "link.txt"), 1, "a link is the file that it leads to");
-    assert_eq!(both("real.txt", "other.txt"), 2, "other files are no hindrance");
+    check("real.txt", "real.txt", 1);
+    // A link is the file that it leads to.
+    check("real.txt", "link.txt", 1);
+    check("real.txt", "other.txt", 2);
 }
 
 #[test]

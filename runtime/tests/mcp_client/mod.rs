@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// No test may hang.
-pub const GUARD: Duration = Duration::from_secs(5);
+pub const GUARD: Duration = Duration::from_mins(1);
 
 /// The client's end of a connection.
 pub struct Wire {

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::rig::fake;
+use crate::rig::{dead, fake, is_alive};
 
 struct Setup {
     _dir: tempfile::TempDir,
@@ -404,6 +404,86 @@ fn a_call_that_is_told_to_stop_tells_its_server_and_is_recorded() {
                 .collect();
             assert_eq!(records.len(), 1, "{calls}");
             assert_eq!(records[0]["outcome"]["code"], "cancelled", "{calls}");
+        }
+    }
+}
+
+/// The processes of a server in whose log their numbers stand.
+fn pids(log: &std::path::Path) -> Vec<i64> {
+    until_said(log, "pids ");
+    let text = std::fs::read_to_string(log).expect("a log");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("pids "))
+        .expect("a line");
+    line.split(' ').map(|pid| pid.parse().expect("a number")).collect()
+}
+
+/// Without a project: nothing but the exit code and what the server hears tells of it.
+#[test]
+fn what_looks_at_servers_without_a_project_ends_them_when_it_is_told_to_stop() {
+    let sleep = ["mcp", "call", "s__sleep", "--input", r#"{"seconds":60}"#];
+    for (args, mode, signal, expected) in [
+        (&sleep[..], "good", "INT", 130),
+        (&sleep, "good", "TERM", 143),
+        // One that does not end must hold up nothing.
+        (&sleep, "stubborn", "INT", 130),
+        (&["mcp", "list"], "hang", "INT", 130),
+        (&["mcp", "tools"], "hang", "TERM", 143),
+        (&["tools"], "hang", "INT", 130),
+    ] {
+        let logs = tempfile::tempdir().expect("a directory");
+        let log = logs.path().join("log");
+        let mut server = fake(&[mode, "parent"]);
+        server["env"] = json!({ "FAKE_LOG": log });
+        let setup = setup(&json!({ "s": server }));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+        command.args(args).arg("--mcp-config").arg(&setup.file);
+        command.env_remove("DEVLOOP_LOG").env("XDG_CONFIG_HOME", "/nonexistent");
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("the program starts");
+        let pids = pids(&log);
+        assert!(pids.len() == 2 && pids.iter().all(|pid| is_alive(*pid)), "{pids:?}");
+        let is_call = mode != "hang";
+        if is_call {
+            until_said(&log, "sleep\n");
+        }
+        let killed = Command::new("kill")
+            .args(["-s", signal, &child.id().to_string()])
+            .status();
+        assert!(killed.expect("it runs").success());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(code(&output), expected, "{args:?} {signal}: {output:?}");
+        assert_eq!(stdout(&output), "", "{args:?}: what has not come is not printed");
+        if is_call {
+            until_said(&log, "cancelled: the caller cancelled\n");
+            assert!(
+                stderr(&output).contains("the call was cancelled"),
+                "{}",
+                stderr(&output)
+            );
+        }
+        crate::rig::run(async {
+            for pid in pids {
+                dead(pid).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn the_help_of_calls_by_hand_says_that_they_leave_no_record() {
+    for args in [&["mcp", "--help"][..], &["mcp", "call", "--help"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_devloop"))
+            .args(args)
+            .output()
+            .expect("it starts");
+        let help = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "no record",
+            "devloop call TOOL --agent A --project-dir DIR --mcp-config FILE",
+        ] {
+            assert!(help.contains(part), "{part}: {help}");
         }
     }
 }

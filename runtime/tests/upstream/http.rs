@@ -74,7 +74,8 @@ fn a_server_is_merged_and_called() {
         rig.call("h", "change", json!({})).await.expect("it answers");
         until("the new tool", || rig.catalogue.has("h__new").then_some(())).await;
         let limited = CallOptions {
-            timeout: Duration::from_millis(50),
+            // Long enough for the server to hear of the call before.
+            timeout: Duration::from_secs(1),
             ..CallOptions::default()
         };
         let error = rig

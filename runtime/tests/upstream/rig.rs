@@ -14,7 +14,7 @@ use devloop_runtime::upstream::{
 use serde_json::{Map, Value, json};
 
 /// Long enough for everything that should happen, on a machine with other things to do.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_mins(1);
 
 pub(crate) struct Rig {
     pub(crate) catalogue: Arc<Catalogue<String>>,

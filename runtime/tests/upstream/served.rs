@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::rig::fake;
 
 /// No test may hang.
-const GUARD: Duration = Duration::from_secs(30);
+const GUARD: Duration = Duration::from_mins(1);
 
 /// The program as a client has it.
 pub(crate) struct Served {

@@ -241,6 +241,10 @@ def request(id, method, params):
 
 
 def main():
+    if ARGUMENT == "parent":
+        # Two of one group, neither of which may outlive whoever started it.
+        child = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        log(f"pids {os.getpid()} {child.pid}")
     if MODE == "hang":
         time.sleep(3600)
     if MODE == "garbage":

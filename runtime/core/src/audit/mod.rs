@@ -7,8 +7,11 @@
 //! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure. Whoever
 //! must not block gives its calls to a [`Writer`].
 
+mod excerpt;
 mod flat;
+mod hidden;
 mod names;
+mod place;
 mod redacted;
 mod writer;
 
@@ -19,8 +22,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use redacted::Excerpt;
-use redacted::{Hidden, Search};
+pub use excerpt::Excerpt;
+use hidden::Hidden;
 pub use writer::{Entry, Full, Writer};
 
 use crate::sandbox::{Durability, RelPath};
@@ -219,26 +222,19 @@ impl AuditLog {
 /// The record of a call, without its secrets and its number.
 fn record_of(call: EndedCall) -> CallRecord {
     let built = call.built.filter(|built| *built != call.input);
-    let input = call.input.look();
-    let built = built.map(Excerpt::look);
-    let decision = call.decision.map(Excerpt::look);
-    let looks = [Some(&input), built.as_ref(), decision.as_ref()];
-    let search = Search::of(looks.into_iter().flatten(), call.outcome.reason.as_deref());
     let mut hidden = Hidden::default();
-    for look in [Some(&input), built.as_ref()].into_iter().flatten() {
-        look.hidden(&mut hidden);
+    let input = redacted::kept(call.input, &mut hidden);
+    let built = built.map(|built| redacted::kept(built, &mut hidden));
+    // What goes from it for its name is nowhere else.
+    let mut decision = call.decision.map(|said| redacted::kept(said, &mut Hidden::default()));
+    if let Some(decision) = &mut decision {
+        hidden.take_out_of(decision);
     }
     let mut reason = call.outcome.reason;
     if let Some(mended) = reason.as_deref().and_then(|reason| hidden.out_of(reason)) {
         reason = Some(mended);
     }
-    if search == Search::Each {
-        reason = reason.map(|reason| redacted::redacted("", &reason));
-    }
-    let mut decision = decision.map(|decision| decision.redacted(search));
-    if let Some(decision) = &mut decision {
-        hidden.take_out_of(decision);
-    }
+    let mut reason = reason.map(without_secrets);
     if let Some(reason) = &mut reason
         && let Some((end, _)) = reason.char_indices().nth(LONGEST_REASON)
     {
@@ -251,14 +247,18 @@ fn record_of(call: EndedCall) -> CallRecord {
         ts: clock::iso(call.at),
         caller: call.caller,
         // Whatever was sent as a name stands here.
-        tool: redacted::redacted("", &call.tool),
-        alias: call.alias.map(|alias| redacted::redacted("", &alias)),
-        input: input.redacted(search),
-        built: built.map(|built| built.redacted(search)),
+        tool: without_secrets(call.tool),
+        alias: call.alias.map(without_secrets),
+        input,
+        built,
         decision,
         outcome: Outcome { reason, ..call.outcome },
         ms: (call.took.as_secs_f64() * 1e6).round() / 1e3,
     }
+}
+
+fn without_secrets(text: String) -> String {
+    redacted::without_secrets("", &text).unwrap_or(text)
 }
 
 #[cfg(test)]

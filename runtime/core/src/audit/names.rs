@@ -6,7 +6,7 @@
 //! The rule: a name is read by its words, and what it names is its last one. `db_password`, `accessToken` and
 //! `X-API-Key` are secrets; `password_policy`, `token_count` and `secret_santa` are not. Words that say which value it is
 //! (`password_new`, `token_value`, `password2`) are read over. `key` and `pass` are secrets only with a word such as `api`
-//! or `db` before them, and `tokens` that are counted or designed are none. Under a secret name every text and every number
+//! or `db` before them, `pat` only of GitHub and the like, and `tokens` that are counted or designed are none. Under a secret name every text and every number
 //! goes, however deep, but not a flag, `null`, an empty text, a reference such as `${TOKEN}`, or a mask. A number right
 //! under a plural (`tokens: 512`) is a count; of `pin` only digits are one, and an absolute path is a folder under `pwd`.
 //! Under a name that a JSON Schema declares stays what describes a value, and its `default` or `examples` go.
@@ -16,6 +16,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
+
+use crate::needles::Needles;
 
 /// What a name says of what stands under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,16 +36,52 @@ pub(super) enum Named {
     Schema,
 }
 
-/// A word that no secret name lacks: most names are done with after one search.
-static HINT: LazyLock<Regex> = LazyLock::new(|| {
-    let words =
-        "(?i)pass|pwd|secret|token|key|cred|authorization|cookie|bearer|pin|otp|cvv|cvc|密码|口令|密钥|令牌|秘钥";
-    Regex::new(words).expect("a constant pattern that compiles")
-});
+/// Words of which each secret name has one, for one run over a text: most names and texts are done with after it.
+static HINTS: LazyLock<Needles> = LazyLock::new(|| Needles::new(hints().into_iter().map(|hint| (hint, 1))));
+
+/// The words of [`HINTS`], in all ways to write their letters.
+pub(super) fn hints() -> Vec<String> {
+    let words = [
+        "pass",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "cred",
+        "authorization",
+        "cookie",
+        "bearer",
+        "pin",
+        "otp",
+        "cvv",
+        "cvc",
+        "密码",
+        "口令",
+        "密钥",
+        "令牌",
+        "秘钥",
+    ];
+    let pats = HOSTS.map(|host| ["", "_", "-", "."].map(|between| format!("{host}{between}pat")));
+    let words = words.map(str::to_owned).into_iter().chain(pats.into_iter().flatten());
+    // These are no letters of ASCII, but small and large letters of the same.
+    let alike = [('s', 'ſ'), ('k', '\u{212A}')];
+    let mut forms: Vec<String> = vec![String::new()];
+    let mut hints = Vec::new();
+    for word in words {
+        for c in word.chars() {
+            let other = alike.iter().find(|(one, _)| *one == c).map(|(_, other)| *other);
+            let longer = |c: char| forms.iter().map(move |form| format!("{form}{c}"));
+            forms = longer(c).chain(other.into_iter().flat_map(longer)).collect();
+        }
+        hints.append(&mut forms);
+        forms.push(String::new());
+    }
+    hints
+}
 
 /// What stands for a value that is somewhere else, or hides it: `${TOKEN}`, `Bearer ${TOKEN}`, `{{ token }}`, `****`.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
-    let forms = r"^(?:(?i:bearer|basic|token)\s+)?(?:\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\{\{\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\}|[*•]+|\[redacted[^\]]*\])?$";
+    let forms = r"^(?:(?i:bearer|basic|token)\s+)?(?:\$\{[A-Za-z_][A-Za-z0-9_.]*\}|\$?\{\{\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}\}|[*•]+|\[redacted[^\]]*\])?$";
     Regex::new(forms).expect("a constant pattern that compiles")
 });
 
@@ -124,8 +162,11 @@ const OWNERS: [&str; 13] = [
     "admin", "app", "db", "ftp", "login", "mail", "mysql", "pg", "redis", "root", "smtp", "ssh", "user",
 ];
 
+/// Whose personal access token a `pat` is: alone it is the beginning of a word.
+const HOSTS: [&str; 4] = ["azure", "gh", "github", "gitlab"];
+
 /// Words before `token` by which it opens nothing: counts, marks of a text, places in a list, and those of a design.
-const OTHER_TOKENS: [&str; 37] = [
+const OTHER_TOKENS: [&str; 38] = [
     "bos",
     "budget",
     "cached",
@@ -162,6 +203,7 @@ const OTHER_TOKENS: [&str; 37] = [
     "theme",
     "thinking",
     "total",
+    "unexpected",
     "used",
 ];
 
@@ -236,11 +278,19 @@ const SCHEMAS: [&str; 10] = [
 
 /// Whether a text has a part of a secret name: most are done with after this.
 pub(super) fn is_hinted(text: &str) -> bool {
-    HINT.is_match(text)
+    HINTS.first_end(text, 0).is_some()
+}
+
+/// Where the part of a secret name ends that ends first of those behind `from`.
+pub(super) fn hint_end(text: &str, from: usize) -> Option<usize> {
+    HINTS.first_end(text, from)
 }
 
 /// Whether a name is that of a token that opens nothing, such as a place in a list.
 pub(super) fn is_other_token(name: &str) -> bool {
+    if !is_hinted(name) {
+        return false;
+    }
     let words = words(name);
     words.last().is_some_and(|last| last == "token" || last == "tokens")
         && words.iter().any(|word| OTHER_TOKENS.contains(&word.as_str()))
@@ -260,7 +310,7 @@ impl Named {
     }
 
     fn by_words(name: &str) -> Self {
-        if !HINT.is_match(name) {
+        if !is_hinted(name) {
             return Self::Open;
         }
         let words = words(name);
@@ -290,6 +340,7 @@ impl Named {
         let previous = before.last().copied().unwrap_or_default();
         match last {
             "token" => !before.iter().any(|word| OTHER_TOKENS.contains(word)),
+            "pat" => HOSTS.contains(&previous),
             "key" => KEYS.contains(&previous),
             "pass" => OWNERS.contains(&previous),
             "word" | "phrase" | "code" => previous == "pass",
@@ -436,6 +487,8 @@ mod tests {
             "ｐａｓｓｗｏｒｄ",
             "管理员密码",
             "令牌",
+            "GITHUB_PAT",
+            "ghPat",
         ] {
             assert_eq!(Named::by(name), Named::Secret, "{name}");
         }
@@ -504,11 +557,32 @@ mod tests {
             "compass",
             "bypass",
             "hotpath",
+            "github_path",
+            "pat",
             "passing_tests",
             "error_code",
         ] {
             assert_eq!(Named::by(name), Named::Open, "{name}");
         }
+    }
+
+    #[test]
+    fn hints_are_found_in_all_ways_to_write_their_letters() {
+        for text in [
+            "PaſſWord",
+            "to\u{212A}en",
+            "\u{212A}EY",
+            "x密码",
+            "mapping",
+            "ſecret",
+            "coo\u{212A}ie",
+        ] {
+            assert!(is_hinted(text), "{text}");
+        }
+        assert!(!is_hinted("Step 1: write the failing test"));
+        assert_eq!(hint_end("a token, a key", 0), Some(7));
+        assert_eq!(hint_end("a token, a key", 7), Some(14));
+        assert_eq!(hint_end("a token, a key", 14), None);
     }
 
     #[test]
@@ -519,6 +593,7 @@ mod tests {
             "${TOKEN}",
             "Bearer ${TOKEN}",
             "{{ token }}",
+            "${{ secrets.TOKEN }}",
             "****",
             "[redacted: a GitHub token]",
         ] {
@@ -533,6 +608,7 @@ mod tests {
             "hunter2(x)",
             "$x",
             "${A}b",
+            "${{ a || 'b' }}",
         ] {
             assert!(Named::Secret.hides_text(text), "{text}");
         }

@@ -1,6 +1,6 @@
 //! How many requests of a connection may wait.
 //!
-//! Answers for refusing the one that comes when as many wait as may, and for telling the transport of each that waits, so
+//! Answers for refusing the one that comes when as many wait as may, or as much, and for telling the transport of each that waits, so
 //! that no frame is held up by it. Leaves out how many calls a service itself lets wait, which should be fewer.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use rmcp::{RoleServer, Service};
 
 use super::Server;
 use crate::call::ToolService;
-use crate::mcp::transport::{Class, Work};
+use crate::mcp::transport::{Bound, Class, Full, Work};
 
 /// A server of which only so many requests may wait.
 pub(in crate::mcp) struct Gated<S>(pub(in crate::mcp) Server<S>);
@@ -37,14 +37,16 @@ impl<S: ToolService> Service<RoleServer> for Gated<S> {
         if let Some(work) = &work {
             match (&request, work.may_begin(class)) {
                 // The service answers it at once, and keeps a record.
-                (ClientRequest::CallToolRequest(_), Err(waiting)) => {
-                    context.extensions.insert(NoRoom { waiting });
+                (ClientRequest::CallToolRequest(_), Err(full)) => {
+                    context.extensions.insert(NoRoom(full));
                     return self.0.handle_request(request, context).await;
                 }
                 // These may wait: for servers that are still being asked what they have, and for changes.
-                (ClientRequest::ListToolsRequest(_) | ClientRequest::SubscriptionsListenRequest(_), Err(waiting)) => {
-                    let message =
-                        format!("{waiting} requests wait already: send this one again when they are answered");
+                (ClientRequest::ListToolsRequest(_) | ClientRequest::SubscriptionsListenRequest(_), Err(full)) => {
+                    let message = format!(
+                        "{} requests wait already: send this one again when they are answered",
+                        full.waiting
+                    );
                     return Err(ErrorData::new(ErrorCode(-32000), message, None));
                 }
                 _ => {}
@@ -83,17 +85,20 @@ impl<S: ToolService> Service<RoleServer> for Gated<S> {
     }
 }
 
-/// Marks a call that comes when as many wait as may.
+/// Marks a call that comes when as many wait as may, or as much.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NoRoom {
-    waiting: usize,
-}
+pub(super) struct NoRoom(Full);
 
 impl NoRoom {
     /// The same that a session says.
     pub(super) fn body(self) -> FailureBody {
-        let calls = if self.waiting == 1 { "call waits" } else { "calls wait" };
-        let reason = format!("{} {calls} on this connection already; nothing was done", self.waiting);
+        let Full { waiting, bound } = self.0;
+        let calls = if waiting == 1 { "call waits" } else { "calls wait" };
+        let why = match bound {
+            Bound::Requests => String::new(),
+            Bound::Bytes(most) => format!(", and with this one they would take more than {most} bytes"),
+        };
+        let reason = format!("{waiting} {calls} on this connection already{why}; nothing was done");
         let hint = "Call again when they have been answered.".to_owned();
         FailureBody::of_path("tool_busy", reason, hint)
     }
