@@ -2,6 +2,8 @@
 
 #![cfg(feature = "cli")]
 
+mod program;
+
 use std::borrow::Cow;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -21,6 +23,8 @@ use devloop_runtime::session::{Answer, Runner, RunnerCall, RunnerError, Session,
 use devloop_runtime::testing::{TestProject, TestSession};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
+
+use program::program;
 
 const LOG: &str = "agent-state/.calls/calls.ndjson";
 
@@ -321,16 +325,9 @@ fn a_log_that_cannot_be_written_fails_no_call() {
     assert_eq!(project.escalations(), []);
 }
 
-/// What a future gives when it is asked once.
 fn devloop(args: &[&str], dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
-    command
-        .args(args)
-        .arg("--project-dir")
-        .arg(dir)
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
-        .stdin(Stdio::null());
+    let mut command = program();
+    command.args(args).arg("--project-dir").arg(dir).stdin(Stdio::null());
     command
 }
 

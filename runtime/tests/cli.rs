@@ -2,6 +2,8 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,6 +12,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use program::program;
+
 const USAGE: i32 = 64;
 
 fn devloop(args: &[&str]) -> Output {
@@ -17,12 +21,8 @@ fn devloop(args: &[&str]) -> Output {
 }
 
 fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
-    // What a developer has set for itself must not change what is tested.
-    command
-        .args(args)
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env("XDG_CONFIG_HOME", "/nonexistent");
+    let mut command = program();
+    command.args(args);
     command
 }
 

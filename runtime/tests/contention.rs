@@ -2,15 +2,19 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use program::program;
+
 fn start(dir: &Path, agent: &str, unit: Option<&str>, input: &Value) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+    let mut command = program();
     command
         .args([
             "call",
@@ -22,9 +26,6 @@ fn start(dir: &Path, agent: &str, unit: Option<&str>, input: &Value) -> Child {
         ])
         .arg("--project-dir")
         .arg(dir)
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env_remove("DEVLOOP_LOG")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if let Some(unit) = unit {

@@ -3,7 +3,6 @@
 #![cfg(feature = "testing")]
 
 use std::os::unix::fs::symlink;
-use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_contract::Tool;
@@ -12,7 +11,6 @@ use devloop_core::permission::{List, Mode, Rule, Verdict};
 use devloop_core::registry::{Definition, Naming, ToolBuilder};
 use devloop_runtime::AgentId;
 use devloop_runtime::call::{CallOutcome, CallRequest, ToolService};
-use devloop_runtime::identity::{Given, identify};
 use devloop_runtime::session::{Explanation, Runner, RunnerCall, Session, SessionBuilder, empty_catalogue};
 use devloop_runtime::testing::TestProject;
 use serde_json::{Value, json};
@@ -26,9 +24,7 @@ const INPUT: &str = r#"{
 }"#;
 
 fn builder(project: &TestProject) -> SessionBuilder {
-    let agent = AgentId::Pm.agent();
-    let identity = identify(agent, project.path(), Given::default(), None).unwrap();
-    Session::builder(Arc::clone(project.project()), agent, identity)
+    project.builder(AgentId::Pm)
 }
 
 /// A session with a host's tool `edit` that acts on files.

@@ -2,25 +2,28 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use devloop_core::artifacts;
 use devloop_core::sandbox::ProjectDir;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use program::program;
+
 const USAGE: i32 = 64;
 const LEFT: &str = "agent-state/pm-todo.json.corrupt-20200101T000000000Z";
 
 /// The program with a state directory of its own: artifacts lie outside of the project.
 fn gc(project: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_devloop"))
+    program()
         .arg("gc")
         .args(["--project-dir", project.to_str().unwrap()])
         .args(args)
-        .env("XDG_CONFIG_HOME", "/nonexistent")
         .env("XDG_STATE_HOME", project.join("state"))
         .output()
         .expect("the program starts")

@@ -46,8 +46,7 @@ fn session(
     for (tool, runner) in tools {
         catalogue.register(tool.build().unwrap(), runner).unwrap();
     }
-    let identity = project.session(AgentId::Pm).session().identity().clone();
-    let builder = Session::builder(Arc::clone(project.project()), AgentId::Pm.agent(), identity);
+    let builder = project.builder(AgentId::Pm);
     adjust(builder.tools(&catalogue).mode(Mode::Bypass)).build().unwrap()
 }
 

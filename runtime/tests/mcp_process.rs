@@ -2,17 +2,16 @@
 
 #[expect(unreachable_pub, reason = "shared with an example and another test")]
 mod mcp_fake;
+mod waiting;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
 use devloop_runtime::mcp::{ServeOptions, serve};
 use serde_json::{Value, json};
 
-/// No test may hang.
-const GUARD: Duration = Duration::from_mins(1);
+use waiting::{GUARD, until};
 
 const AS_SERVER: &str = "DEVLOOP_TEST_MCP_SERVER";
 
@@ -106,17 +105,7 @@ impl Server {
 }
 
 fn wait(child: &mut Child) -> ExitStatus {
-    let started = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            return status;
-        }
-        if started.elapsed() > GUARD {
-            child.kill().expect("killed");
-            panic!("the server does not end");
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    until("the end of the server", || child.try_wait().expect("a child"))
 }
 
 #[test]
@@ -221,11 +210,9 @@ fn a_client_that_closes_its_end_is_exit_code_0() {
     }
     drop(stdout);
     // A process that another test is just starting may hold the pipe for a moment, so one write need not fail.
-    let started = Instant::now();
-    while child.try_wait().expect("a child").is_none() {
-        assert!(started.elapsed() < GUARD, "the server does not end");
+    let status = until("the end of the server", || {
         let _ = writeln!(stdin, "{}", json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}));
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(wait(&mut child).code(), Some(0));
+        child.try_wait().expect("a child")
+    });
+    assert_eq!(status.code(), Some(0));
 }

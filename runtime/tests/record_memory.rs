@@ -3,6 +3,8 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -24,23 +26,20 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use program::program;
+
 const OK: i32 = 0;
 const EXPECTED: i32 = 1;
 const REFUSED: i32 = 2;
 
-fn program(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
-    // What a developer has set for itself must not change what is tested.
-    command
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env_remove("DEVLOOP_LOG")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
-        .current_dir(dir);
+fn program_in(dir: &Path) -> Command {
+    let mut command = program();
+    command.current_dir(dir);
     command
 }
 
 fn call_as(dir: &Path, agent: &[&str], input: &Value) -> Output {
-    program(dir)
+    program_in(dir)
         .args([
             "call",
             "record_memory",
@@ -495,15 +494,8 @@ fn session(dir: &Path) -> Session {
 }
 
 async fn call(session: &Session, id: &str, input: &Value) -> CallOutcome {
-    let request = CallRequest {
-        tool: "record_memory".into(),
-        arguments: input.as_object().unwrap().clone(),
-        tool_use_id: id.into(),
-        cancel: CancellationToken::default(),
-        progress: None,
-        approver: None,
-    };
-    session.call(request).await
+    let arguments = input.as_object().unwrap().clone();
+    session.call(CallRequest::new("record_memory", arguments, id)).await
 }
 
 fn success(outcome: CallOutcome) -> Value {
@@ -574,13 +566,10 @@ async fn a_cancelled_call_does_nothing() {
     let dir = project();
     let cancel = CancellationToken::new();
     cancel.cancel();
+    let arguments = fact("Build time", "The build took 31 s.").as_object().unwrap().clone();
     let request = CallRequest {
-        tool: "record_memory".into(),
-        arguments: fact("Build time", "The build took 31 s.").as_object().unwrap().clone(),
-        tool_use_id: "t".into(),
         cancel,
-        progress: None,
-        approver: None,
+        ..CallRequest::new("record_memory", arguments, "t")
     };
     assert!(matches!(
         session(dir.path()).call(request).await,
@@ -646,7 +635,7 @@ fn killed_processes_leave_whole_files() {
 fn kill_and_mend(dir: &Path, rounds: usize) {
     let mut answered = BTreeSet::new();
     for round in 0..rounds {
-        let mut server = program(dir)
+        let mut server = program_in(dir)
             .args(["serve", "--agent", "pm", "--project-dir", "."])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -2,43 +2,30 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+mod waiting;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_setfl};
 use serde_json::{Value, json};
 
-/// No test may hang.
-const GUARD: Duration = Duration::from_mins(1);
+use program::program;
+use waiting::{GUARD, until};
 
 fn serve(dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
-    command
-        .args(["serve", "--agent", "pm", "--project-dir"])
-        .arg(dir)
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env_remove("DEVLOOP_LOG")
-        .env("XDG_CONFIG_HOME", "/nonexistent");
+    let mut command = program();
+    command.args(["serve", "--agent", "pm", "--project-dir"]).arg(dir);
     command
 }
 
 fn wait(child: &mut Child) -> ExitStatus {
-    let started = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            return status;
-        }
-        if started.elapsed() > GUARD {
-            child.kill().expect("killed");
-            panic!("the server does not end");
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("the end of the server", || child.try_wait().expect("a child"))
 }
 
 fn frames(stdout: impl Read + Send + 'static) -> Receiver<Value> {
@@ -256,11 +243,7 @@ fn streams_in_non_blocking_mode_are_waited_for() {
     }
     writeln!(input, "{}", write_list(asked + 1, "last")).unwrap();
     let list = dir.path().join("agent-state/pm-todo.json");
-    let started = Instant::now();
-    while !list.exists() {
-        assert!(started.elapsed() < GUARD, "the last call is not carried out");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until("the last call", || list.exists().then_some(()));
     drop(input);
     let ids: Vec<u64> = output
         .lines()

@@ -39,12 +39,12 @@ fn list(description: &str) -> Value {
 
 fn request(arguments: &Value, cancel: &CancellationToken) -> CallRequest {
     CallRequest {
-        tool: "write_todolist".to_owned(),
-        arguments: arguments.as_object().expect("an object").clone(),
-        tool_use_id: "test:1".to_owned(),
         cancel: cancel.clone(),
-        progress: None,
-        approver: None,
+        ..CallRequest::new(
+            "write_todolist",
+            arguments.as_object().expect("an object").clone(),
+            "test:1",
+        )
     }
 }
 

@@ -2,9 +2,11 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +23,8 @@ use devloop_runtime::session::{Answer, Runner, RunnerCall, RunnerError, Session,
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+
+use program::program;
 
 /// A project with these settings, its user's beside it.
 struct Place {
@@ -52,10 +55,9 @@ impl Place {
     }
 
     fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+        let mut command = program();
         command.args(args).arg("--project-dir").arg(self.project());
         command
-            .env_remove("DEVLOOP_LOG")
             .env("CLAUDE_CODE_SESSION_ID", "session-1")
             .env("XDG_CONFIG_HOME", self.dir.path().join("config"))
             .env("XDG_STATE_HOME", self.dir.path().join("state"));
@@ -442,14 +444,7 @@ fn host(dir: &Path, settings: &str) -> (Session, Arc<Held>) {
 }
 
 fn request(tool: &str, input: Value) -> CallRequest {
-    CallRequest {
-        tool: tool.to_owned(),
-        arguments: serde_json::from_value(input).unwrap(),
-        tool_use_id: "test:1".to_owned(),
-        cancel: CancellationToken::new(),
-        progress: None,
-        approver: None,
-    }
+    CallRequest::new(tool, serde_json::from_value(input).unwrap(), "test:1")
 }
 
 fn body(outcome: CallOutcome) -> (String, String) {

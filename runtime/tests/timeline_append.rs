@@ -409,12 +409,8 @@ fn a_cancelled_call_appends_nothing() {
     lock.lock().unwrap();
     let cancel = CancellationToken::new();
     let request = CallRequest {
-        tool: TOOL.to_owned(),
-        arguments: entry("two").as_object().unwrap().clone(),
-        tool_use_id: "use-2".to_owned(),
         cancel: cancel.clone(),
-        progress: None,
-        approver: None,
+        ..CallRequest::new(TOOL, entry("two").as_object().unwrap().clone(), "use-2")
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -2,10 +2,12 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +25,8 @@ use devloop_runtime::testing::{START, TestProject, TestSession};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+use program::program;
 
 const TOOL: &str = "update_runtime_state";
 const FILE: &str = "agent-state/pm-runtime.json";
@@ -502,14 +506,7 @@ fn a_state_that_cannot_be_put_back_is_told_with_both_reasons() {
         .enable_all()
         .build()
         .unwrap();
-    let outcome = runtime.block_on(session.call(CallRequest {
-        tool: TOOL.into(),
-        arguments,
-        tool_use_id: "t".into(),
-        cancel: CancellationToken::new(),
-        progress: None,
-        approver: None,
-    }));
+    let outcome = runtime.block_on(session.call(CallRequest::new(TOOL, arguments, "t")));
     let CallOutcome::Internal { chain, .. } = outcome else {
         panic!("{outcome:?}")
     };
@@ -681,12 +678,8 @@ async fn a_call_that_is_cancelled_under_its_lock_writes_nothing() {
     let identity = identify(agent, project.path(), Given::default(), None).unwrap();
     let session = Session::new(Arc::new(project), agent, identity);
     let request = CallRequest {
-        tool: TOOL.into(),
-        arguments: serde_json::Map::new(),
-        tool_use_id: "t".into(),
         cancel: clock.token.clone(),
-        progress: None,
-        approver: None,
+        ..CallRequest::new(TOOL, serde_json::Map::new(), "t")
     };
     assert_eq!(session.call(request).await, CallOutcome::Cancelled);
     assert!(clock.looks.load(Ordering::SeqCst) >= 2);
@@ -694,7 +687,7 @@ async fn a_call_that_is_cancelled_under_its_lock_writes_nothing() {
 }
 
 fn call(dir: &Path, session: &str, input: &Value) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_devloop"))
+    program()
         .args([
             "call",
             TOOL,
@@ -707,10 +700,6 @@ fn call(dir: &Path, session: &str, input: &Value) -> Output {
         ])
         .arg("--project-dir")
         .arg(dir)
-        // What a developer has set for itself must not change what is tested.
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env_remove("DEVLOOP_LOG")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
         .output()
         .expect("the program starts")
 }

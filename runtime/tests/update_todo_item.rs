@@ -2,9 +2,11 @@
 
 #![cfg(all(feature = "cli", unix))]
 
+mod program;
+
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -22,20 +24,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use program::program;
+
 const OK: i32 = 0;
 const EXPECTED: i32 = 1;
 const REFUSED: i32 = 2;
 
 fn call(dir: &Path, tool: &str, input: &Value) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_devloop"))
+    program()
         .args(["call", tool, "--agent", "pm", "--call-id", "call-1"])
         .args(["--input", &input.to_string()])
         .arg("--project-dir")
         .arg(dir)
-        // What a developer has set for itself must not change what is tested.
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env_remove("DEVLOOP_LOG")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
         .output()
         .expect("the program starts")
 }
@@ -454,12 +454,8 @@ async fn a_call_that_is_cancelled_under_its_lock_writes_nothing() {
         unreachable!()
     };
     let request = CallRequest {
-        tool: "update_todo_item".into(),
-        arguments,
-        tool_use_id: "t".into(),
         cancel: clock.token.clone(),
-        progress: None,
-        approver: None,
+        ..CallRequest::new("update_todo_item", arguments, "t")
     };
     assert_eq!(session.call(request).await, CallOutcome::Cancelled);
     assert!(clock.looks.load(Ordering::SeqCst) >= 2);

@@ -67,12 +67,8 @@ async fn write(session: &Session, text: &str, cancel: CancellationToken) -> Call
         unreachable!()
     };
     let request = CallRequest {
-        tool: "write_todolist".into(),
-        arguments,
-        tool_use_id: "t".into(),
         cancel,
-        progress: None,
-        approver: None,
+        ..CallRequest::new("write_todolist", arguments, "t")
     };
     session.call(request).await
 }

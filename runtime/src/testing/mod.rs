@@ -31,7 +31,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tokio_util::sync::CancellationToken;
 
 pub use effects::{Change, Effects};
 
@@ -39,10 +38,10 @@ use crate::AgentId;
 use crate::call::{CallOutcome, CallRequest, ToolService};
 use crate::config::Config;
 use crate::context::Context;
-use crate::identity::{Given, identify};
+use crate::identity::{Given, Identity, identify};
 use crate::ids::CountedIds;
 use crate::project::{Escalation, LoopController, Project};
-use crate::session::Session;
+use crate::session::{Session, SessionBuilder};
 
 /// The time when a test project begins.
 pub const START: &str = "2026-11-30T10:15:00.123Z";
@@ -172,15 +171,15 @@ impl TestProject {
 
     /// A session of an agent, on [`UNIT`] when it needs one.
     pub fn session(&self, agent: AgentId) -> TestSession {
-        let agent = agent.agent();
-        let unit = agent.needs_unit.then(|| UNIT.to_owned());
-        self.session_as(
-            agent,
-            Given {
-                unit,
-                ..Given::default()
-            },
-        )
+        let (agent, given) = on_unit(agent);
+        self.session_as(agent, given)
+    }
+
+    /// A session of the same agent and identity as [`session`](Self::session) gives, to be built with tools, rules and
+    /// hooks of a host. Its calls are not watched.
+    pub fn builder(&self, agent: AgentId) -> SessionBuilder {
+        let (agent, given) = on_unit(agent);
+        Session::builder(Arc::clone(&self.project), agent, self.identity(agent, given))
     }
 
     /// A session with an identity of the test's choice. What it leaves out is the same each time.
@@ -189,19 +188,24 @@ impl TestProject {
     /// When the identity does not fit the agent.
     #[track_caller]
     pub fn session_as(&self, agent: &'static Agent, given: Given) -> TestSession {
-        let given = Given {
-            project: given.project.or_else(|| Some("test-project".to_owned())),
-            call_id: given.call_id.or_else(|| Some("call-1".to_owned())),
-            session_id: given.session_id.or_else(|| Some("session-1".to_owned())),
-            ..given
-        };
-        let identity = identify(agent, self.path(), given, None).unwrap_or_else(|error| panic!("{error}"));
+        let identity = self.identity(agent, given);
         let runtime = Builder::new_current_thread().enable_all().build();
         TestSession {
             session: Session::new(Arc::clone(&self.project), agent, identity),
             runtime: runtime.expect("a runtime can be started"),
             calls: AtomicU64::new(0),
         }
+    }
+
+    #[track_caller]
+    fn identity(&self, agent: &'static Agent, given: Given) -> Identity {
+        let given = Given {
+            project: given.project.or_else(|| Some("test-project".to_owned())),
+            call_id: given.call_id.or_else(|| Some("call-1".to_owned())),
+            session_id: given.session_id.or_else(|| Some("session-1".to_owned())),
+            ..given
+        };
+        identify(agent, self.path(), given, None).unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
@@ -262,7 +266,7 @@ impl TestSession {
         let name = self.session.find(tool).map_or(tool, |tool| tool.name);
         self.watched(name, || {
             self.runtime
-                .block_on(self.session.call(request(tool, arguments, tool_use_id)))
+                .block_on(self.session.call(CallRequest::new(tool, arguments, tool_use_id)))
         })
     }
 
@@ -290,7 +294,7 @@ impl TestSession {
             .unwrap_or_else(|| panic!("{agent} has no tool `{tool}`"));
         let context = self
             .session
-            .context(found, request(tool, Map::new(), &self.next_id()), None);
+            .context(found, CallRequest::new(tool, Map::new(), self.next_id()), None);
         context.unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -320,15 +324,14 @@ impl TestSession {
     }
 }
 
-fn request(tool: &str, arguments: Map<String, Value>, tool_use_id: &str) -> CallRequest {
-    CallRequest {
-        tool: tool.to_owned(),
-        arguments,
-        tool_use_id: tool_use_id.to_owned(),
-        cancel: CancellationToken::new(),
-        progress: None,
-        approver: None,
-    }
+/// An agent, on [`UNIT`] when it needs one.
+fn on_unit(agent: AgentId) -> (&'static Agent, Given) {
+    let agent = agent.agent();
+    let given = Given {
+        unit: agent.needs_unit.then(|| UNIT.to_owned()),
+        ..Given::default()
+    };
+    (agent, given)
 }
 
 impl Seen<CallOutcome> {

@@ -4,11 +4,19 @@
 #![cfg(feature = "testing")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../alive/mod.rs"]
+#[cfg(unix)]
+mod alive;
+#[cfg(unix)]
+mod command_hooks;
 mod consent;
 mod hooks;
 mod lists;
 mod rules;
 mod running;
+#[cfg(unix)]
+#[path = "../waiting/mod.rs"]
+mod waiting;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,13 +42,7 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn builder(project: &TestProject) -> SessionBuilder {
-    let agent = AgentId::Pm.agent();
-    let given = Given {
-        session_id: Some("session-1".to_owned()),
-        ..Given::default()
-    };
-    let identity = identify(agent, project.path(), given, None).unwrap();
-    Session::builder(Arc::clone(project.project()), agent, identity)
+    project.builder(AgentId::Pm)
 }
 
 /// A host's tool that says what it was given, and counts.

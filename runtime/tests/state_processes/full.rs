@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 
 use super::children::{on_a_small_disk, small_disk};
+use super::program::program_under;
 use super::{RUNTIME, TODO, state};
 
 /// Two calls that make the files larger than they were.
@@ -25,9 +26,7 @@ fn large() -> [(&'static str, &'static str, Value); 2] {
 }
 
 fn call(start: &[&str], dir: &Path, tool: &str, input: &Value) -> Output {
-    let mut words = start.iter().copied().chain([env!("CARGO_BIN_EXE_devloop")]);
-    Command::new(words.next().expect("the program itself"))
-        .args(words)
+    program_under(start)
         .args([
             "call",
             tool,
@@ -40,9 +39,6 @@ fn call(start: &[&str], dir: &Path, tool: &str, input: &Value) -> Output {
             "--project-dir",
         ])
         .arg(dir)
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env_remove("DEVLOOP_LOG")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
         .output()
         .expect("it starts")
 }

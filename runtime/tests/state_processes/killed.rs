@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::children::scaled;
+use super::program::program;
 use super::{RUNTIME, Random, TODO, state};
 
 /// Calls that are on their way at once.
@@ -23,12 +24,9 @@ struct Server {
 
 impl Server {
     fn start(dir: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_devloop"))
+        let mut child = program()
             .args(["serve", "--agent", "pm", "--session-id", "s", "--project-dir"])
             .arg(dir)
-            .env_remove("CLAUDE_CODE_SESSION_ID")
-            .env_remove("DEVLOOP_LOG")
-            .env("XDG_CONFIG_HOME", "/nonexistent")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -104,7 +102,7 @@ fn what_was_acknowledged_survives_a_kill_and_nothing_is_half_written() {
     let place = tempfile::tempdir().expect("a directory");
     let dir = place.path();
     let list = json!({"items": [{"id": "step-001", "description": "d"}]});
-    let written = Command::new(env!("CARGO_BIN_EXE_devloop"))
+    let written = program()
         .args([
             "call",
             "write_todolist",

@@ -10,6 +10,8 @@ mod children;
 mod counting;
 mod full;
 mod killed;
+#[path = "../program/mod.rs"]
+mod program;
 mod runtime_model;
 mod todo_model;
 
@@ -70,14 +72,8 @@ impl Caller {
     fn call(&mut self, session: &Session, tool: &str, input: &Value) -> Value {
         loop {
             self.calls += 1;
-            let request = CallRequest {
-                tool: tool.to_owned(),
-                arguments: input.as_object().expect("an object").clone(),
-                tool_use_id: format!("{}:{}", std::process::id(), self.calls),
-                cancel: tokio_util::sync::CancellationToken::new(),
-                progress: None,
-                approver: None,
-            };
+            let arguments = input.as_object().expect("an object").clone();
+            let request = CallRequest::new(tool, arguments, format!("{}:{}", std::process::id(), self.calls));
             let answer = self.runtime.block_on(session.call(request)).to_json();
             if answer["code"] != "busy" {
                 return answer;

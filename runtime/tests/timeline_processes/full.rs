@@ -2,20 +2,17 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
 
 use super::children::{on_a_small_disk, small_disk};
-use super::{FILE, entries, undisturbed};
+use super::program::program_under;
+use super::{FILE, entries};
 
 fn append(start: &[&str], dir: &Path, length: usize) -> Output {
     let input = json!({"type": "test", "summary": "s", "data": {"text": "x".repeat(length)}});
-    let mut words = start.iter().copied().chain([env!("CARGO_BIN_EXE_devloop")]);
-    let mut command = Command::new(words.next().expect("the program itself"));
-    undisturbed(&mut command);
-    command
-        .args(words)
+    program_under(start)
         .args([
             "call",
             "timeline_append",

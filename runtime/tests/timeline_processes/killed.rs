@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::children::scaled;
-use super::{Random, TORN, entries, program};
+use super::program::program;
+use super::{Random, TORN, entries};
 
 /// Calls that are on their way at once, to each server.
 const AHEAD: u64 = 4;

@@ -10,11 +10,12 @@ mod children;
 mod counting;
 mod full;
 mod killed;
+#[path = "../program/mod.rs"]
+mod program;
 mod shown;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,20 +31,6 @@ use tokio::runtime::{Builder, Runtime};
 
 const FILE: &str = "timeline.ndjson";
 const TORN: &str = "agent-state/timeline/timeline.torn.ndjson";
-
-/// The program as it is tested, whatever a developer has set for itself.
-fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
-    undisturbed(&mut command);
-    command
-}
-
-fn undisturbed(command: &mut Command) {
-    command
-        .env_remove("CLAUDE_CODE_SESSION_ID")
-        .env_remove("DEVLOOP_LOG")
-        .env("XDG_CONFIG_HOME", "/nonexistent");
-}
 
 /// One process's own way to the tools of a project.
 struct Caller {
@@ -72,14 +59,12 @@ impl Caller {
         let arguments = json!({"type": "test", "summary": "x", "data": data});
         loop {
             self.calls += 1;
-            let request = CallRequest {
-                tool: "timeline_append".to_owned(),
-                arguments: arguments.as_object().expect("an object").clone(),
-                tool_use_id: format!("{}:{}", std::process::id(), self.calls),
-                cancel: tokio_util::sync::CancellationToken::new(),
-                progress: None,
-                approver: None,
-            };
+            let arguments = arguments.as_object().expect("an object").clone();
+            let request = CallRequest::new(
+                "timeline_append",
+                arguments,
+                format!("{}:{}", std::process::id(), self.calls),
+            );
             let answer = self.runtime.block_on(self.session.call(request)).to_json();
             if answer["code"] != "busy" {
                 return answer;

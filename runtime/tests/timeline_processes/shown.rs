@@ -14,7 +14,8 @@ use devloop_core::store::{Store, StoreError, SystemClock};
 use devloop_core::timeline::{Author, Call, Level, News, Timeline};
 use serde_json::{Value, json};
 
-use super::{FILE, program};
+use super::FILE;
+use super::program::program;
 
 /// A timeline that is rotated after so many entries.
 fn timeline(dir: &Path, lines: u64) -> Timeline {

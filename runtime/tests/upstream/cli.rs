@@ -5,7 +5,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::rig::{dead, fake, is_alive};
+use crate::alive::is_alive;
+use crate::program::program;
+use crate::rig::{dead, fake};
 
 struct Setup {
     _dir: tempfile::TempDir,
@@ -21,12 +23,11 @@ fn setup(servers: &Value) -> Setup {
 
 impl Setup {
     fn devloop(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_devloop"))
+        program()
             .arg("mcp")
             .args(args)
             .arg("--mcp-config")
             .arg(&self.file)
-            .env_remove("DEVLOOP_LOG")
             .output()
             .expect("the program starts")
     }
@@ -193,14 +194,11 @@ fn a_secret_of_an_address_or_a_header_is_printed_nowhere() {
     let setup = setup(&json!({"web": {"url": url, "headers": {"X-Key": "alsosecret456"}}}));
     let libraries = "trace,rmcp=trace,reqwest=trace,hyper_util=trace,hyper=trace";
     for log in [None, Some("trace"), Some(libraries)] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+        let mut command = program();
         command
             .args(["mcp", "list", "--wait", "1", "--mcp-config"])
             .arg(&setup.file);
-        match log {
-            Some(level) => command.env("DEVLOOP_LOG", level),
-            None => command.env_remove("DEVLOOP_LOG"),
-        };
+        command.envs(log.map(|level| ("DEVLOOP_LOG", level)));
         let output = command.output().expect("the program starts");
         assert_eq!(code(&output), 1);
         let (out, err) = (stdout(&output), stderr(&output));
@@ -245,16 +243,12 @@ impl Project {
     fn command(&self, args: &[&str]) -> Command {
         let project = self.dir.path().join("project");
         std::fs::create_dir_all(&project).expect("a directory");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+        let mut command = program();
         command.args(args).arg("--mcp-config").arg(&self.servers);
         if args[0] != "tools" {
             command.args(["--agent", "pm", "--project-dir"]).arg(&project);
         }
-        command
-            .env_remove("DEVLOOP_LOG")
-            .env_remove("CLAUDE_CODE_SESSION_ID")
-            .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("XDG_STATE_HOME", self.dir.path().join("state"));
+        command.env("XDG_STATE_HOME", self.dir.path().join("state"));
         command
     }
 }
@@ -409,7 +403,7 @@ fn a_call_that_is_told_to_stop_tells_its_server_and_is_recorded() {
 }
 
 /// The processes of a server in whose log their numbers stand.
-fn pids(log: &std::path::Path) -> Vec<i64> {
+fn pids(log: &std::path::Path) -> Vec<i32> {
     until_said(log, "pids ");
     let text = std::fs::read_to_string(log).expect("a log");
     let line = text
@@ -437,9 +431,8 @@ fn what_looks_at_servers_without_a_project_ends_them_when_it_is_told_to_stop() {
         let mut server = fake(&[mode, "parent"]);
         server["env"] = json!({ "FAKE_LOG": log });
         let setup = setup(&json!({ "s": server }));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_devloop"));
+        let mut command = program();
         command.args(args).arg("--mcp-config").arg(&setup.file);
-        command.env_remove("DEVLOOP_LOG").env("XDG_CONFIG_HOME", "/nonexistent");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("the program starts");
         let pids = pids(&log);
@@ -474,10 +467,7 @@ fn what_looks_at_servers_without_a_project_ends_them_when_it_is_told_to_stop() {
 #[test]
 fn the_help_of_calls_by_hand_says_that_they_leave_no_record() {
     for args in [&["mcp", "--help"][..], &["mcp", "call", "--help"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_devloop"))
-            .args(args)
-            .output()
-            .expect("it starts");
+        let output = program().args(args).output().expect("it starts");
         let help = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "no record",

@@ -126,7 +126,6 @@ fn a_kill_during_a_call_is_told_and_leaves_no_orphan() {
         let call = rig.call("s", "sleep", json!({"seconds": 60}));
         let kill = async {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            let leader = i32::try_from(leader).expect("a process id");
             let leader = rustix::process::Pid::from_raw(leader).expect("a process id");
             rustix::process::kill_process(leader, rustix::process::Signal::KILL).expect("SIGKILL");
         };

@@ -13,6 +13,8 @@ use devloop_runtime::upstream::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::alive::is_alive;
+
 /// Long enough for everything that should happen, on a machine with other things to do.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
 
@@ -135,19 +137,11 @@ impl Rig {
     }
 }
 
-/// Whether a process runs; one that ended and was not waited for does not.
-pub(crate) fn is_alive(pid: i64) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start().chars().next());
-    !matches!(state, Some(Some('Z' | 'X')))
-}
-
-pub(crate) async fn dead(pid: i64) {
+pub(crate) async fn dead(pid: i32) {
     until("the end of a process", || (!is_alive(pid)).then_some(())).await;
 }
 
-pub(crate) fn pid(value: &Value) -> i64 {
-    value["pid"].as_i64().expect("a process id")
+pub(crate) fn pid(value: &Value) -> i32 {
+    let pid = value["pid"].as_i64().expect("a process id");
+    i32::try_from(pid).expect("a process id")
 }

@@ -1,12 +1,13 @@
 //! `devloop serve --mcp-config`: what a client and whoever reads the log get of upstream servers.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::program::program;
 use crate::rig::fake;
 
 /// No test may hang.
@@ -32,15 +33,12 @@ impl Served {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("mcp.json");
         std::fs::write(&file, json!({ "mcpServers": servers }).to_string()).expect("it writes");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_devloop"))
+        let mut child = program()
             .args(["serve", "--agent", "pm", "--allow", "s__*", "--project-dir"])
             .arg(dir.path())
             .arg("--mcp-config")
             .arg(&file)
             .args(args)
-            .env_remove("CLAUDE_CODE_SESSION_ID")
-            .env_remove("DEVLOOP_LOG")
-            .env("XDG_CONFIG_HOME", "/nonexistent")
             .env("XDG_STATE_HOME", dir.path().join("state"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

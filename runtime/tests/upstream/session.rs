@@ -5,7 +5,6 @@ use std::sync::Arc;
 use devloop_core::permission::{List, Mode, Rule};
 use devloop_runtime::AgentId;
 use devloop_runtime::call::{Approval, Approver, Ask, Boxed, CallOutcome, CallRequest, ToolService};
-use devloop_runtime::identity::{Given, identify};
 use devloop_runtime::session::{ConnectError, Session, SessionBuilder};
 use devloop_runtime::testing::TestProject;
 use devloop_runtime::upstream::McpConfig;
@@ -20,10 +19,7 @@ fn session(
     servers: &[(&str, Value)],
     adjust: impl FnOnce(SessionBuilder) -> SessionBuilder,
 ) -> Session {
-    let agent = AgentId::Pm.agent();
-    let identity = identify(agent, project.path(), Given::default(), None).expect("an identity");
-    let builder = Session::builder(Arc::clone(project.project()), agent, identity);
-    let session = adjust(builder).build().expect("a session");
+    let session = adjust(project.builder(AgentId::Pm)).build().expect("a session");
     let servers: Map<String, Value> = servers
         .iter()
         .map(|(name, server)| ((*name).to_owned(), server.clone()))

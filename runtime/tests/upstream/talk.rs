@@ -9,7 +9,8 @@ use devloop_runtime::upstream::{CallError, CallOptions};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::rig::{LONG, dead, fake, is_alive, options, pid, run, start, until};
+use crate::alive::is_alive;
+use crate::rig::{LONG, dead, fake, options, pid, run, start, until};
 
 #[test]
 fn two_servers_are_merged_called_and_closed() {
@@ -314,7 +315,7 @@ fn a_program_starts_under_the_eyes_of_the_process_that_would_end_it() {
     run(async {
         let rig = start(&[("s", fake(&[]))], &options());
         let program = pid(&rig.structured("s", "pid").await);
-        let program = i32::try_from(program).ok().and_then(rustix::process::Pid::from_raw);
+        let program = rustix::process::Pid::from_raw(program);
         let leader = rustix::process::getpgid(program).expect("it runs").as_raw_pid();
         let leader = std::fs::read_to_string(format!("/proc/{leader}/cmdline")).expect("it runs");
         assert!(leader.contains("devloop-guard"), "the group is led by {leader}");
@@ -352,7 +353,7 @@ fn no_orphan_is_left_when_the_host_is_killed() {
             .expect("it starts");
         let pids = until("the host", || {
             let text = std::fs::read_to_string(&file).ok()?;
-            let pids: Vec<i64> = text.split(' ').filter_map(|pid| pid.parse().ok()).collect();
+            let pids: Vec<i32> = text.split(' ').filter_map(|pid| pid.parse().ok()).collect();
             (pids.len() == 2).then_some(pids)
         })
         .await;

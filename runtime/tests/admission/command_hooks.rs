@@ -1,61 +1,37 @@
 //! Hooks that are programs, on real sessions: what they read, what they may say, and that whatever is not clear denies.
 
-#![cfg(all(feature = "testing", unix))]
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use devloop_contract::tool::Kind;
-use devloop_core::permission::{List, Rule};
-use devloop_core::registry::{Naming, ToolBuilder};
-use devloop_runtime::AgentId;
+use devloop_core::permission::List;
 use devloop_runtime::call::{CallOutcome, CallRequest};
 use devloop_runtime::hooks::{CommandHook, Event};
-use devloop_runtime::identity::{Given, identify};
-use devloop_runtime::session::{Runner, RunnerCall, RunnerError, Session, SessionBuilder, empty_catalogue};
-use devloop_runtime::testing::TestProject;
-use rustix::process::{Pid, test_kill_process};
-use serde_json::{Map, Value, json};
+use devloop_runtime::session::{Session, SessionBuilder};
+use rustix::process::Pid;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// No test may hang.
-const GUARD: Duration = Duration::from_mins(1);
+use super::alive::is_alive;
+use super::waiting::{GUARD, until};
+use super::{Fixture, object, rule};
 
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        other => panic!("{other} is no object"),
-    }
-}
-
-fn rule(text: &str) -> Rule {
-    Rule::parse(text).unwrap()
-}
-
-/// A project, a tool of a host that says its text again, and a place for the programs of hooks.
-struct Fixture {
-    project: TestProject,
+/// A host whose sessions have hooks that are programs, and a place for those.
+struct Scripts {
+    host: Fixture,
     programs: TempDir,
-    calls: Arc<AtomicUsize>,
-    runtime: tokio::runtime::Runtime,
 }
 
-impl Fixture {
+impl Scripts {
     fn new() -> Self {
         Self {
-            project: TestProject::new(),
+            host: Fixture::new(),
             programs: tempfile::tempdir().unwrap(),
-            calls: Arc::default(),
-            runtime: tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap(),
         }
     }
 
@@ -87,46 +63,18 @@ impl Fixture {
         hooks: impl IntoIterator<Item = CommandHook>,
         adjust: impl FnOnce(SessionBuilder) -> SessionBuilder,
     ) -> Session {
-        let agent = AgentId::Pm.agent();
-        let given = Given {
-            session_id: Some("session-1".to_owned()),
-            ..Given::default()
-        };
-        let identity = identify(agent, self.project.path(), given, None).unwrap();
-        let calls = Arc::clone(&self.calls);
-        let runner = Runner::of(move |call: RunnerCall| {
-            calls.fetch_add(1, Ordering::SeqCst);
-            async move { Ok::<_, RunnerError>(json!({ "said": call.input["text"] })) }
-        });
-        let tool = ToolBuilder::new("echo")
-            .summary("Says it again.")
-            .kind(Kind::ReadOnly)
-            .permission(Naming {
-                signature: "echo({text})".into(),
-                rule: "echo({text})".into(),
-            })
-            .input_schema(json!({
-                "type": "object",
-                "properties": { "text": { "type": "string" } },
-                "required": ["text"],
-                "additionalProperties": false,
-            }));
-        let catalogue = empty_catalogue();
-        catalogue.register(tool.build().unwrap(), runner).unwrap();
-        let builder = Session::builder(Arc::clone(self.project.project()), agent, identity).tools(&catalogue);
-        let builder = hooks
-            .into_iter()
-            .fold(adjust(builder), |builder, hook| builder.hook(Arc::new(hook)));
-        builder.build().unwrap()
+        self.host.session(Kind::ReadOnly, |builder| {
+            let with = |builder: SessionBuilder, hook| builder.hook(Arc::new(hook));
+            hooks.into_iter().fold(adjust(builder), with)
+        })
     }
 
     fn call(&self, session: &Session, tool: &str, arguments: Value) -> CallOutcome {
-        let request = CallRequest::new(tool, object(arguments), "test:1");
-        self.runtime.block_on(session.submit(request))
+        self.host.call(session, tool, arguments)
     }
 
     fn echo(&self, session: &Session) -> CallOutcome {
-        self.call(session, "echo", json!({ "text": "hello" }))
+        self.host.echo(session, "hello")
     }
 
     /// What comes of a call of `echo` with one hook.
@@ -134,8 +82,9 @@ impl Fixture {
         self.echo(&self.session([self.hook(event, script)]))
     }
 
+    /// How often it was called since this was asked last.
     fn ran(&self) -> usize {
-        self.calls.swap(0, Ordering::SeqCst)
+        self.host.calls.swap(0, Ordering::SeqCst)
     }
 }
 
@@ -159,34 +108,22 @@ fn prints(text: &str) -> String {
 
 /// Waits for a number in a file that a hook writes.
 fn number_in(path: &Path) -> i32 {
-    let started = Instant::now();
-    loop {
-        if let Ok(text) = fs::read_to_string(path)
-            && text.ends_with('\n')
-        {
-            return text.trim().parse().unwrap();
-        }
-        assert!(started.elapsed() < GUARD, "{} is not written", path.display());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let text = until(path.display(), || {
+        fs::read_to_string(path).ok().filter(|text| text.ends_with('\n'))
+    });
+    text.trim().parse().unwrap()
 }
 
-/// Waits until a process is no more; one that nobody has waited for yet does nothing any more either.
+/// Waits until a process is no more.
 fn gone(id: i32) {
-    let started = Instant::now();
-    let lives = || {
-        test_kill_process(Pid::from_raw(id).unwrap()).is_ok()
-            && !fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "))
-    };
-    while lives() {
-        assert!(started.elapsed() < GUARD, "the process {id} still runs");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    until(format_args!("the end of the process {id}"), || {
+        (!is_alive(id)).then_some(())
+    });
 }
 
 #[test]
 fn a_hook_reads_the_call_and_says_nothing() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let (before, after) = (fixture.file("before.json"), fixture.file("after.json"));
     let session = fixture.session([
         fixture.hook(Event::Before, &format!("cat > {}", before.display())),
@@ -197,7 +134,7 @@ fn a_hook_reads_the_call_and_says_nothing() {
     let told = read(&before);
     assert_eq!(told["hook_event_name"], "PreToolUse");
     assert_eq!(told["session_id"], "session-1");
-    assert_eq!(told["cwd"], fixture.project.path().to_str().unwrap());
+    assert_eq!(told["cwd"], fixture.host.project.path().to_str().unwrap());
     assert_eq!((&told["agent"], &told["unit_id"]), (&json!("pm"), &Value::Null));
     assert_eq!(
         (&told["tool_name"], &told["tool_input"]),
@@ -214,7 +151,7 @@ fn a_hook_reads_the_call_and_says_nothing() {
 
 #[test]
 fn a_hook_runs_in_the_project_directory_and_only_for_calls_that_its_rule_means() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let told = fixture.file("told");
     let mut hook = fixture.hook(Event::Before, &format!("pwd -P >> {}\nexit 2", told.display()));
     hook.calls = rule("echo(secret*)");
@@ -223,13 +160,13 @@ fn a_hook_runs_in_the_project_directory_and_only_for_calls_that_its_rule_means()
     assert!(!told.exists(), "it is not even started");
     let outcome = fixture.call(&session, "echo", json!({ "text": "secrets" }));
     refused(&outcome, "permission_denied");
-    let dir = fs::canonicalize(fixture.project.path()).unwrap();
+    let dir = fs::canonicalize(fixture.host.project.path()).unwrap();
     assert_eq!(fs::read_to_string(told).unwrap(), format!("{}\n", dir.display()));
 }
 
 #[test]
 fn what_a_hook_says_before_a_call_is_heeded() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let specific = |said: Value| json!({ "hookSpecificOutput": said }).to_string();
     for nothing in [
         "{}".to_owned(),
@@ -293,7 +230,7 @@ fn what_a_hook_says_before_a_call_is_heeded() {
 
 #[test]
 fn an_allow_of_a_hook_loosens_nothing() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let allow = json!({ "hookSpecificOutput": { "permissionDecision": "allow" } }).to_string();
     let session = fixture.session_with([fixture.hook(Event::Before, &prints(&allow))], |builder| builder);
     refused(&fixture.echo(&session), "permission_denied");
@@ -302,7 +239,7 @@ fn an_allow_of_a_hook_loosens_nothing() {
 
 #[test]
 fn whatever_is_not_clear_denies() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let specific = |said: Value| prints(&json!({ "hookSpecificOutput": said }).to_string());
     let large = "head -c 300000 /dev/zero | tr '\\0' ' '\n";
     for (script, part) in [
@@ -363,7 +300,7 @@ fn whatever_is_not_clear_denies() {
 
 #[test]
 fn a_hook_after_the_call_can_hold_the_answer_back_and_nothing_else() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     for said in ["", "{}", "{\"decision\":\"approve\"}", "{\"systemMessage\":\"x\"}"] {
         assert_eq!(fixture.with(Event::After, &prints(said)), hello(), "{said}");
     }
@@ -390,7 +327,7 @@ fn a_hook_after_the_call_can_hold_the_answer_back_and_nothing_else() {
 
 #[test]
 fn a_hook_that_takes_too_long_ends_with_all_that_it_started() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     for (event, code) in [(Event::Before, "permission_denied"), (Event::After, "answer_withheld")] {
         let (own, child) = (fixture.file("own"), fixture.file("child"));
         let script = format!(
@@ -423,7 +360,7 @@ fn a_process_that_is_killed_while_a_hook_runs() {
     ) else {
         return;
     };
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let dir = PathBuf::from(dir);
     let script = format!(
         "trap '' TERM\n{first}\nsleep 1000 &\necho $! > {}\necho $$ > {}\nwait",
@@ -437,7 +374,11 @@ fn a_process_that_is_killed_while_a_hook_runs() {
 fn ids_left_by_a_process_that_is_killed(first: &str) -> [i32; 2] {
     let dir = tempfile::tempdir().unwrap();
     let mut process = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "a_process_that_is_killed_while_a_hook_runs"])
+        .args([
+            "--ignored",
+            "--exact",
+            "command_hooks::a_process_that_is_killed_while_a_hook_runs",
+        ])
         .env("DEVLOOP_TEST_DIR", dir.path())
         .env("DEVLOOP_TEST_FIRST", first)
         .env("TMPDIR", dir.path())
@@ -472,7 +413,7 @@ fn a_hook_that_kills_this_process_at_once_ends_with_all_that_it_started() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_hook_starts_under_the_eyes_of_the_process_that_would_end_it() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let seen = fixture.file("seen");
     // The fifth field of what the system says of a process is its group.
     let script = format!(
@@ -489,7 +430,7 @@ fn a_hook_starts_under_the_eyes_of_the_process_that_would_end_it() {
 
 #[test]
 fn what_a_hook_leaves_running_ends_with_it_and_its_word_counts() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let child = fixture.file("child");
     // The child holds the output open, which would not end by itself.
     let left = format!("sleep 1000 &\necho $! > {}\n", child.display());
@@ -511,7 +452,7 @@ fn what_a_hook_leaves_running_ends_with_it_and_its_word_counts() {
 
 #[test]
 fn a_hook_need_not_read_and_may_complain_at_length() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let text = "x".repeat(1 << 20);
     let session = fixture.session([
         // Its input is far more than a pipe holds.
@@ -527,14 +468,14 @@ fn a_hook_need_not_read_and_may_complain_at_length() {
 
 #[test]
 fn a_cancelled_call_ends_its_hook() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let own = fixture.file("own");
     let hook = fixture.hook(Event::Before, &format!("echo $$ > {}\nexec sleep 1000", own.display()));
     let session = fixture.session([hook]);
     let cancel = CancellationToken::new();
     let mut request = CallRequest::new("echo", object(json!({ "text": "hello" })), "test:1");
     request.cancel = cancel.clone();
-    let outcome = fixture.runtime.block_on(async {
+    let outcome = fixture.host.runtime.block_on(async {
         let call = tokio::spawn(session.submit(request));
         let path = own.clone();
         tokio::task::spawn_blocking(move || number_in(&path)).await.unwrap();
@@ -548,7 +489,7 @@ fn a_cancelled_call_ends_its_hook() {
 
 #[test]
 fn a_hook_is_heard_on_a_call_of_a_thread_of_its_own() {
-    let fixture = Fixture::new();
+    let fixture = Scripts::new();
     let told = fixture.file("told");
     let list = json!({ "items": [] });
     let session = fixture.session([
