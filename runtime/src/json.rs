@@ -1,5 +1,5 @@
-//! JSON as it came over the wire: parsed once, with duplicate keys found on the way, and the id of a frame that does
-//! not parse at all.
+//! JSON as it came over the wire: parsed once, with duplicate keys found on the way, the id of a frame that does not parse
+//! at all, and what a value is in words.
 //!
 //! Answers for [`parse`], [`IdScanner`] and [`kind`]. Leaves out what a frame means: that is `framing`.
 

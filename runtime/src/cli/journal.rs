@@ -1,7 +1,8 @@
 //! What the commands that show a journal have in common.
 //!
-//! Answers for reading it from a number or a time on, for going on with what comes, and for telling what cannot be read,
-//! also when somebody else wrote to the file. Leaves out which journal it is, and how an entry looks.
+//! Answers for reading it from a number or a time on, for going on with what comes, for telling what cannot be read, also
+//! when somebody else wrote to the file, and for fields that a terminal may show. Leaves out which journal it is, and what
+//! the line of an entry is made of.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,8 @@
 //! Where texts for people go.
 //!
 //! Answers for standard output and error with colour only where it is wanted (`NO_COLOR`, no terminal), and for a reader
-//! that went away (`devloop tools | head`) being no error. Leaves out what is printed.
+//! that went away (`devloop tools | head`) being no error; and for what all commands write alike: tables, counts, sizes,
+//! sentences of others. Leaves out what is printed.
 
 pub(super) use devloop_core::text::{harmless, is_harmful};
 use std::fmt::{self, Write as _};

@@ -1,6 +1,6 @@
 //! A project to try handlers on: in a temporary directory, at a fixed time, with ids that are the same each time.
 //!
-//! Answers for making calls without a face, for showing what each one changed, and for failing a test whose handler
+//! Answers for making calls without a face, for sessions with tools of a host, for showing what each one changed, and for failing a test whose handler
 //! changes something that its spec does not declare. Reading is not watched: the sandbox refuses it at once.
 //!
 //! ```

@@ -136,10 +136,9 @@ fn a_hook_reads_the_call_and_says_nothing() {
     assert_eq!(told["session_id"], "session-1");
     assert_eq!(told["cwd"], fixture.host.project.path().to_str().unwrap());
     assert_eq!((&told["agent"], &told["unit_id"]), (&json!("pm"), &Value::Null));
-    assert_eq!(
-        (&told["tool_name"], &told["tool_input"]),
-        (&json!("mcp__devloop__echo"), &json!({ "text": "hello" }))
-    );
+    assert_eq!(told["tool_name"], "mcp__devloop__echo");
+    // As it was built.
+    assert_eq!(told["tool_input"], json!({ "text": "hello", "times": 1 }));
     assert_eq!(told["tool_use_id"], "test:1");
     assert_eq!(told["permission"]["verdict"], "allow");
     assert_eq!(told.get("tool_response"), None);

@@ -4,8 +4,8 @@
 #![cfg(feature = "testing")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../alive/mod.rs"]
 #[cfg(unix)]
+#[path = "../alive/mod.rs"]
 mod alive;
 #[cfg(unix)]
 mod command_hooks;
