@@ -11,16 +11,12 @@ use devloop_contract::{ExpectedFailure, Tool};
 use devloop_core::catalogue::Entry;
 use devloop_core::permission::{Call, Decision, Rule, Verdict};
 use devloop_core::registry::{Definition, Invocation};
-use devloop_generated::ToolId;
 use serde_json::{Value, json};
 
 use super::work::{Stop, build};
 use super::{Runner, Session};
 use crate::call::{Approval, Approver, Ask};
 use crate::hooks::{Before, HookCall, name_of};
-
-/// The name under which clients usually have this server; rules know it without being told.
-const SERVED_AS: &str = "devloop";
 
 /// How often hooks may change the input of one call.
 const MOST_CHANGES: usize = 4;
@@ -63,27 +59,13 @@ impl Session {
 
     /// The call as rules know it.
     pub(super) fn as_asked_for(&self, tool: &Definition, input: &Value, affected: &[String]) -> Call {
-        let mut call = Call::new(tool, input, affected);
-        let name = &self.inner.project.config.server_name;
-        if name != SERVED_AS {
-            call = call.served_by(name);
-        }
-        // The registry's own tools that go on to a server name it in their input.
-        let text = |field: &str| input.get(field).and_then(Value::as_str);
-        if tool.built_in().is_some_and(Tool::is_of_catalog)
-            && let Some(server) = text("server")
-        {
-            call = call.goes_to(server, text("uri"));
-        }
-        call
+        Call::new(tool, input, affected).served_by(&self.inner.project.config.server_name)
     }
 
-    /// Whether a rule denies all of an upstream server, so that it is not even asked what it has.
-    pub(crate) fn denies_server(&self, server: &str) -> bool {
-        let Some(entry) = self.inner.catalogue.get(ToolId::McpResourcesList.name()) else {
-            return false;
-        };
-        let call = self.as_asked_for(entry.definition(), &json!({ "server": server }), &[]);
+    /// Whether a rule denies that `tool`, one of the registry's own, goes on to an upstream server, which is then not even
+    /// asked what it has.
+    pub(crate) fn denies_server(&self, tool: &'static Tool, server: &str) -> bool {
+        let call = self.as_asked_for(&Definition::from(tool), &json!({ "server": server }), &[]);
         self.decide_on(&call).verdict == Verdict::Deny
     }
 

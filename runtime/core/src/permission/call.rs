@@ -3,13 +3,15 @@
 //! Answers for the names by which rules know a tool, for what the call is about, and for the paths that it names. Leaves
 //! out what rules say.
 
+use devloop_contract::Tool;
 use devloop_contract::tool::Kind;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 
+use super::names::Names;
 use super::rule::Rule;
 use super::signature::{Signature, rule_of};
-use crate::registry::{Definition, Invocation, Owner, Text, Trust};
+use crate::registry::{Definition, Invocation, Trust};
 
 /// What separates the commands of a shell's line, or makes one out of a text.
 const OPERATORS: [char; 10] = [';', '&', '|', '\n', '\r', '`', '(', ')', '<', '>'];
@@ -31,10 +33,10 @@ pub struct Call {
     trust: Trust,
     signature: Signature,
     remember: Option<Rule>,
-    /// By which every rule knows the tool.
-    names: Vec<Text>,
-    /// By which rules that hold back know it as well: names that another tool could have, too.
-    other_names: Vec<Text>,
+    /// By which rules know the tool.
+    names: Names,
+    /// Of a tool of the registry that goes on to an upstream server: the names that it would have there.
+    reached: Option<Names>,
     affected: Vec<String>,
     /// Paths that an untrusted tool seems to be given.
     suspected: Vec<String>,
@@ -66,11 +68,17 @@ impl Call {
             (Ok(_), Trust::Untrusted) => (!tool.permission.rule.is_empty()).then(|| Rule::tool(&*tool.name)),
         };
         let signature = signature.unwrap_or_else(|_| Signature::bare(&*tool.name));
-        let (names, other_names) = names(tool, &signature);
+        let names = Names::of(tool, signature.tool());
+        // The registry's own tools that go on to a server name it in their input.
+        let text = |field: &str| input.get(field).and_then(Value::as_str);
+        let server = text("server").filter(|_| tool.built_in().is_some_and(Tool::is_of_catalog));
+        let reached = server.map(|server| Names::of_would_be(server, &tool.name));
         let mut suspected = Vec::new();
         if tool.trust == Trust::Untrusted {
             suspect(input, Named::Otherwise, DEEPEST, &mut suspected);
         }
+        // What a server is asked for is looked at as a path would be.
+        suspected.extend(text("uri").filter(|_| reached.is_some()).map(path_in));
         let is_compound =
             tool.kind == Kind::Execute && signature.content().is_some_and(|content| content.contains(OPERATORS));
         let mut call = Self {
@@ -79,7 +87,7 @@ impl Call {
             signature,
             remember: None,
             names,
-            other_names,
+            reached,
             affected: affected.to_vec(),
             suspected,
             is_compound,
@@ -99,35 +107,10 @@ impl Call {
     /// that hold back know it so.
     #[must_use]
     pub fn served_by(mut self, server: &str) -> Self {
-        let names: Vec<Text> = self
-            .names
-            .iter()
-            .map(|name| format!("mcp__{server}__{name}").into())
-            .collect();
-        self.other_names.extend(names);
-        self.other_names.push(format!("mcp__{server}").into());
-        self
-    }
-
-    /// The call as one that goes on to an upstream server, whatever tool it is made by: rules that hold the server back
-    /// hold it back, too, and what it asks for there is looked at as a path would be.
-    #[must_use]
-    pub fn goes_to(mut self, server: &str, asks_for: Option<&str>) -> Self {
-        let tools: Vec<Text> = self
-            .names
-            .iter()
-            .flat_map(|name| {
-                [
-                    format!("mcp__{server}__{name}").into(),
-                    format!("{server}__{name}").into(),
-                ]
-            })
-            .collect();
-        self.other_names.extend(tools);
-        let server = format!("mcp__{server}");
-        self.other_names.push(spelled(&server).into());
-        self.other_names.push(server.into());
-        self.suspected.extend(asks_for.map(path_in));
+        self.names.served_by(server);
+        if let Some(reached) = &mut self.reached {
+            reached.served_by(server);
+        }
         self
     }
 
@@ -178,12 +161,19 @@ impl Call {
         &self.suspected
     }
 
+    /// The names for all rules.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(|name| &**name)
+        self.names.sure()
     }
 
-    pub(super) fn other_names(&self) -> impl Iterator<Item = &str> {
-        self.other_names.iter().map(|name| &**name)
+    /// The names for rules that hold back.
+    pub(super) fn all_names(&self) -> impl Iterator<Item = &str> {
+        self.names.all().chain(self.reached_names())
+    }
+
+    /// Those by which such a rule means the server that the call goes on to.
+    fn reached_names(&self) -> impl Iterator<Item = &str> {
+        self.reached.iter().flat_map(Names::all)
     }
 
     pub(super) fn content(&self) -> Option<&str> {
@@ -241,51 +231,6 @@ fn commands(content: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names for all rules, and those for rules that hold back alone.
-fn names(tool: &Definition, signature: &Signature) -> (Vec<Text>, Vec<Text>) {
-    let mut sure: Vec<Text> = tool.names().map(|name| name.to_owned().into()).collect();
-    if !sure.iter().any(|name| name == signature.tool()) {
-        sure.push(signature.tool().to_owned().into());
-    }
-    // As Claude Code calls what this server offers, when the server has its usual name.
-    let mut other: Vec<Text> = vec!["mcp__devloop".into()];
-    other.extend(tool.names().map(|name| Text::from(format!("mcp__devloop__{name}"))));
-    if let Owner::Server(server) = &tool.owner {
-        sure.push(format!("mcp__{}", tool.name).into());
-        if let Some((served, _)) = tool.name.split_once("__") {
-            sure.push(format!("mcp__{served}").into());
-        }
-        // The server's own names, as people know them, where they part in one place alone: `a__b` with a tool `c`
-        // would read like `a` with `b__c`.
-        let parts_once = |text: &str| !text.contains("__") && !text.starts_with('_') && !text.ends_with('_');
-        let clear = parts_once(server) && parts_once(&tool.source);
-        let own = [
-            format!("mcp__{server}__{}", tool.source),
-            format!("{server}__{}", tool.source),
-            format!("mcp__{server}"),
-        ];
-        for name in own {
-            // Others have no `a.b` and no blanks, so that two tools can meet in one name as clients write it.
-            let spelled = spelled(&name);
-            if !sure.iter().chain(&other).any(|known| **known == spelled) {
-                other.push(spelled.into());
-            }
-            let name = Text::from(name);
-            let list = if clear { &mut sure } else { &mut other };
-            if !list.contains(&name) {
-                list.push(name);
-            }
-        }
-    }
-    (sure, other)
-}
-
-/// A name as Claude Code writes it: `_` for every character that its names can't have.
-fn spelled(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    name.chars().map(|c| if plain(c) { c } else { '_' }).collect()
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Named {
     LikeAPath,
@@ -308,9 +253,14 @@ impl Rule {
     }
 
     /// Whether it holds the call back. In doubt it does: it knows the tool by more names, it means each part of a command
-    /// line, a content that the tool does not tell, and one of more than 64 KiB or 1,000 commands.
+    /// line, a content that the tool does not tell, and one of more than 64 KiB or 1,000 commands. What it says of all
+    /// tools of an upstream server it says of every way to that server.
     pub fn tightens(&self, call: &Call) -> bool {
-        if !self.names_one_of(call.names().chain(call.other_names())) {
+        // What a server's tool is called about is told by none of them, so that any content means them all.
+        if self.names_one_of(call.reached_names()) {
+            return true;
+        }
+        if !self.names_one_of(call.names.all()) {
             return false;
         }
         let Some(wild) = &self.content else { return true };

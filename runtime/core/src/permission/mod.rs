@@ -29,6 +29,7 @@ mod call;
 mod decision;
 mod glob;
 mod memory;
+mod names;
 mod paths;
 mod rule;
 pub mod sensitive;
@@ -214,7 +215,7 @@ impl Policy {
         all.filter(move |(list, rule, _)| {
             let known = |call: &Call| match list {
                 List::Allow => rule.names_one_of(call.names()),
-                List::Ask | List::Deny => rule.names_one_of(call.names().chain(call.other_names())),
+                List::Ask | List::Deny => rule.names_one_of(call.all_names()),
             };
             !calls.iter().any(known)
         })
@@ -228,8 +229,11 @@ impl Policy {
             .map(|tool| Call::new(tool, &Value::Null, &[]))
             .collect();
         let names = calls.iter().flat_map(|call| {
-            let other = call.other_names().filter(|_| list != List::Allow);
-            call.names().chain(other)
+            let (sure, all) = match list {
+                List::Allow => (Some(call.names()), None),
+                List::Ask | List::Deny => (None, Some(call.all_names())),
+            };
+            sure.into_iter().flatten().chain(all.into_iter().flatten())
         });
         let Ok(name) = rule.name.as_deref() else {
             let text = rule.text();
@@ -340,8 +344,9 @@ impl Rules {
     }
 
     fn find_tightening(&self, call: &Call, from: impl Fn(Source) -> bool) -> Option<(&Rule, &Origin)> {
-        let names = call.names().chain(call.other_names());
-        self.first(names, |rule, origin| from(origin.source) && rule.tightens(call))
+        self.first(call.all_names(), |rule, origin| {
+            from(origin.source) && rule.tightens(call)
+        })
     }
 
     /// The first in order that fits, among those that may have one of the names.

@@ -29,7 +29,7 @@ fn own(kind: Kind) -> Arc<Definition> {
 }
 
 /// A tool of an upstream server.
-fn foreign(server: &str, name: &str, kind: Kind) -> Arc<Definition> {
+pub(super) fn foreign(server: &str, name: &str, kind: Kind) -> Arc<Definition> {
     let catalogue: Catalogue<()> = Catalogue::new(|_| Ok(()));
     let offered = Offered {
         name: name.to_owned(),
