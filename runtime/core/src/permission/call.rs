@@ -3,14 +3,18 @@
 //! Answers for the names by which rules know a tool, for what the call is about, and for the paths that it names. Leaves
 //! out what rules say.
 
+use std::cell::{Cell, RefCell};
+
 use devloop_contract::Tool;
 use devloop_contract::tool::Kind;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 
+use super::address;
+use super::glob::Wild;
 use super::names::Names;
 use super::rule::Rule;
-use super::signature::{Signature, rule_of};
+use super::signature::{Signature, rule_of, value};
 use crate::registry::{Definition, Invocation, Trust};
 
 /// What separates the commands of a shell's line, or makes one out of a text.
@@ -46,6 +50,10 @@ pub struct Call {
     commands: Vec<String>,
     /// The content, and those commands, as they could be written as well.
     spelled: Vec<String>,
+    /// The content with each reading of the addresses in it, in plain form.
+    addresses: Vec<String>,
+    /// Whether an address in it takes back a part of itself.
+    wanders: bool,
 }
 
 impl Call {
@@ -78,7 +86,10 @@ impl Call {
             suspect(input, Named::Otherwise, DEEPEST, &mut suspected);
         }
         // What a server is asked for is looked at as a path would be.
-        suspected.extend(text("uri").filter(|_| reached.is_some()).map(path_in));
+        if let Some(uri) = text("uri").filter(|_| reached.is_some()) {
+            suspected.push(path_in(uri));
+            suspected.extend(address::readings(uri));
+        }
         let is_compound =
             tool.kind == Kind::Execute && signature.content().is_some_and(|content| content.contains(OPERATORS));
         let mut call = Self {
@@ -93,11 +104,21 @@ impl Call {
             is_compound,
             commands: Vec::new(),
             spelled: Vec::new(),
+            addresses: Vec::new(),
+            wanders: false,
         };
         if is_compound {
             call.commands = commands(call.content().unwrap_or_default());
         }
         call.spelled = call.spelled_otherwise();
+        if call.is_judged() && call.content().is_some() {
+            // Whatever a server is asked for is an address to it.
+            let is_address =
+                |field: &str, text: &str| (call.reached.is_some() && field == "uri") || address::is_one(text);
+            let template = &*tool.permission.signature;
+            let (addresses, wanders) = addresses(template, input, is_address);
+            (call.addresses, call.wanders) = (addresses, wanders);
+        }
         // What doesn't mean this very call would be remembered in vain, or for others.
         call.remember = remember.filter(|rule| rule.loosens(&call));
         call
@@ -219,6 +240,47 @@ fn plain_command(command: &str) -> String {
         .join(" ")
 }
 
+/// The content of a template with each reading of the addresses that stand in its fields, and whether one of these takes
+/// back a part of itself.
+fn addresses(template: &str, input: &Value, is_address: impl Fn(&str, &str) -> bool) -> (Vec<String>, bool) {
+    let found = RefCell::new(Vec::new());
+    // Fields are read once, to know how many readings there are.
+    let read = |field: &str| {
+        let text = value(input, field);
+        let readings = if is_address(field, &text) {
+            address::readings(&text)
+        } else {
+            Vec::new()
+        };
+        let wanders = !readings.is_empty() && address::wanders(&text);
+        found.borrow_mut().push((address::fold(&text), readings, wanders));
+        text
+    };
+    if Signature::fill_with(template, read).is_err() {
+        return (Vec::new(), false);
+    }
+    let found = found.into_inner();
+    let many = found.iter().map(|(_, readings, _)| readings.len()).max().unwrap_or(0);
+    let mut contents: Vec<String> = Vec::new();
+    for number in 0..many {
+        let fields = Cell::new(0);
+        let reading = |_: &str| {
+            let (folded, readings, _) = &found[fields.replace(fields.get() + 1)];
+            readings.get(number).or(readings.last()).unwrap_or(folded).clone()
+        };
+        if let Ok(filled) = Signature::fill_with(template, reading)
+            && let Some(content) = filled.content
+        {
+            let content = address::fold(&content);
+            contents.push(address::plain(&content));
+            contents.push(content);
+        }
+    }
+    contents.sort_unstable();
+    contents.dedup();
+    (contents, found.iter().any(|(_, _, wanders)| *wanders))
+}
+
 /// One more than are looked at, at most.
 fn commands(content: &str) -> Vec<String> {
     let blank = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '$' | '!' | '"' | '\'');
@@ -240,20 +302,25 @@ enum Named {
 /// What rules say of a call.
 impl Rule {
     /// Whether it lets the call pass. A `*` in a content never covers a shell's operators in what a program-starting
-    /// tool is asked for: `Bash(git *)` is no word about `git log; rm -r x`.
+    /// tool is asked for: `Bash(git *)` is no word about `git log; rm -r x`. Nor does it cover an address with `..`, which
+    /// need not lie where it seems to.
     pub fn loosens(&self, call: &Call) -> bool {
         if !self.names_one_of(call.names()) {
             return false;
         }
         let Some(wild) = &self.content else { return true };
         match call.content() {
-            Some(content) => call.is_judged() && (wild.is_exact() || !call.is_compound()) && wild.matches(content),
+            Some(content) => {
+                let is_clear = wild.is_exact() || !(call.is_compound() || call.wanders);
+                call.is_judged() && is_clear && wild.matches(content)
+            }
             None => false,
         }
     }
 
     /// Whether it holds the call back. In doubt it does: it knows the tool by more names, it means each part of a command
-    /// line, a content that the tool does not tell, and one of more than 64 KiB or 1,000 commands. What it says of all
+    /// line, each reading of an address, a content that the tool does not tell, and one of more than 64 KiB or 1,000
+    /// commands. What it says of all
     /// tools of an upstream server it says of every way to that server.
     pub fn tightens(&self, call: &Call) -> bool {
         // What a server's tool is called about is told by none of them, so that any content means them all.
@@ -266,7 +333,11 @@ impl Rule {
         let Some(wild) = &self.content else { return true };
         let Some(content) = call.content() else { return true };
         let means = |text: &str| wild.matches(text) || self.dotless.as_ref().is_some_and(|wild| wild.matches(text));
-        !call.is_judged() || means(content) || call.commands().any(means)
+        let means_address = |plain: &Wild| call.addresses.iter().any(|address| plain.matches(address));
+        !call.is_judged()
+            || means(content)
+            || call.commands().any(means)
+            || self.plain.as_ref().is_some_and(means_address)
     }
 
     /// Whether its name is, or matches, one of these.

@@ -25,6 +25,7 @@
 //! A rule on the text of a command is a help against mistakes and no wall: there are many ways to write a command. What a
 //! tool must not touch is for the sandbox.
 
+mod address;
 mod call;
 mod decision;
 mod glob;

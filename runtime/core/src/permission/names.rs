@@ -144,35 +144,23 @@ fn spelled(name: &str) -> String {
 mod tests {
     use std::sync::LazyLock;
 
-    use devloop_contract::Tool;
-    use devloop_contract::tool::{CATALOG, Kind, Permission};
+    use devloop_contract::tool::Kind;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::permission::tests::foreign;
+    use crate::permission::tests::{foreign, own_of_a_server};
     use crate::permission::{Call, Rule};
-    use crate::registry::fixture;
 
     /// The registry's own tools that go on to a server.
-    static OWN: LazyLock<Vec<Definition>> = LazyLock::new(|| {
+    static OWN: LazyLock<Vec<&'static Definition>> = LazyLock::new(|| {
         let tools = [
             ("mcp_resources_read", "mcp_resources_read({server}:{uri})"),
             ("mcp_prompt_get", "mcp_prompt_get({server}:{name})"),
             ("mcp_resources_list", "mcp_resources_list"),
             ("mcp_task_cancel", "mcp_task_cancel"),
         ];
-        let own = |(name, signature)| {
-            let permission = Permission { signature, rule: "" };
-            let group = CATALOG;
-            let tool = Tool {
-                group,
-                permission,
-                ..fixture::tool(name)
-            };
-            Definition::from(&*Box::leak(Box::new(tool)))
-        };
-        tools.map(own).into_iter().collect()
+        tools.map(|(name, signature)| own_of_a_server(name, signature)).into()
     });
 
     fn to(own: &Definition, server: &str) -> Call {
@@ -236,7 +224,7 @@ mod tests {
                 }
             }
         }
-        let read = |server: &str| to(&OWN[0], server);
+        let read = |server: &str| to(OWN[0], server);
         for text in [
             "two__big",
             "mcp__two__big",

@@ -121,6 +121,8 @@ pub struct Rule {
     pub(super) content: Option<Wild>,
     /// The content without a `./` at its beginning, which rules that tighten also mean.
     pub(super) dotless: Option<Wild>,
+    /// The content with addresses in their plain form, for rules that tighten.
+    pub(super) plain: Option<Wild>,
 }
 
 impl Rule {
@@ -156,13 +158,11 @@ impl Rule {
         if let Some((at, character)) = name.char_indices().find(|(_, c)| !plain(*c)) {
             return Err(wrong(at, RuleProblem::Name { character }));
         }
-        let content = match inside {
+        let written = match inside {
             None => None,
-            Some((open, inside)) => {
-                let content = content(inside).map_err(|(at, problem)| wrong(open + at, problem))?;
-                Some(Wild::content(content)).filter(|wild| !wild.is_everything())
-            }
+            Some((open, inside)) => Some(content(inside).map_err(|(at, problem)| wrong(open + at, problem))?),
         };
+        let content = written.map(Wild::content).filter(|wild| !wild.is_everything());
         Ok(Self {
             name: if name.contains('*') {
                 Err(Wild::name(name))
@@ -170,6 +170,7 @@ impl Rule {
                 Ok(name.to_owned())
             },
             dotless: content.as_ref().and_then(Wild::without_dot),
+            plain: written.filter(|_| content.is_some()).map(Wild::address),
             content,
             text: rule.to_owned(),
         })
@@ -182,6 +183,7 @@ impl Rule {
             name: Err(Wild::name("*")),
             content: None,
             dotless: None,
+            plain: None,
         }
     }
 
@@ -193,6 +195,7 @@ impl Rule {
             name: Ok(name),
             content: None,
             dotless: None,
+            plain: None,
         }
     }
 

@@ -47,6 +47,18 @@ pub(super) fn foreign(server: &str, name: &str, kind: Kind) -> Arc<Definition> {
     Arc::new(tool)
 }
 
+/// One of the registry's own tools that go on to a server.
+pub(super) fn own_of_a_server(name: &'static str, signature: &'static str) -> &'static Definition {
+    let permission = devloop_contract::tool::Permission { signature, rule: "" };
+    let group = devloop_contract::tool::CATALOG;
+    let tool = devloop_contract::Tool {
+        group,
+        permission,
+        ..crate::registry::fixture::tool(name)
+    };
+    Box::leak(Box::new(Definition::from(&*Box::leak(Box::new(tool)))))
+}
+
 fn asked(tool: &Definition, what: &str) -> Call {
     Call::new(tool, &json!({ "what": what }), &[])
 }
