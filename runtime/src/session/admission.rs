@@ -4,6 +4,7 @@
 //! `permission`), what hooks do, and how a person is asked.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use super::work::{Stop, build};
 use super::{Runner, Session};
 use crate::call::{Approval, Approver, Ask};
+use crate::execution::real_path;
 use crate::hooks::{Before, HookCall, name_of};
 
 /// How often hooks may change the input of one call.
@@ -59,7 +61,12 @@ impl Session {
 
     /// The call as rules know it.
     pub(super) fn as_asked_for(&self, tool: &Definition, input: &Value, affected: &[String]) -> Call {
-        Call::new(tool, input, affected).served_by(&self.inner.project.config.server_name)
+        let call = Call::new(tool, input, affected).served_by(&self.inner.project.config.server_name);
+        match tool.built_in() {
+            // Handlers follow no link below a project.
+            Some(_) => call,
+            None => call.followed(|path| real_name(self.inner.project.dir.path(), path)),
+        }
     }
 
     /// Whether a rule denies that `tool`, one of the registry's own, goes on to an upstream server, which is then not even
@@ -187,6 +194,14 @@ impl Session {
             project_dir: self.inner.project.path(),
         }
     }
+}
+
+/// Under which other name a path leads to a file: from this directory down, or absolute when the file lies elsewhere.
+/// Nothing when it is no other. Blocks.
+pub(crate) fn real_name(directory: &Path, path: &str) -> Option<String> {
+    let real = real_path(&directory.join(path)).ok()?;
+    let name = real.strip_prefix(directory).unwrap_or(&real).to_string_lossy();
+    (name != path).then(|| name.into_owned())
 }
 
 /// Whether a person was asked.

@@ -4,6 +4,7 @@
 //! out what rules say.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use devloop_contract::Tool;
 use devloop_contract::tool::Kind;
@@ -14,6 +15,7 @@ use super::address;
 use super::glob::Wild;
 use super::names::Names;
 use super::rule::Rule;
+use super::sensitive::sensitive;
 use super::signature::{Signature, rule_of, value};
 use crate::registry::{Definition, Invocation, Trust};
 
@@ -26,6 +28,9 @@ const MOST_COMMANDS: usize = 1_000;
 
 /// Fields of an untrusted tool whose texts are looked at as paths: those with one of these in their name.
 const PATHLIKE: [&str; 8] = ["path", "file", "dir", "folder", "source", "dest", "target", "uri"];
+
+/// How many paths of a call are followed to the files that they lead to. A call that names more is denied.
+pub(super) const MOST_FOLLOWED: usize = 10_000;
 
 /// How deep an untrusted tool's input is searched for paths; JSON that comes as text is no deeper.
 const DEEPEST: usize = 128;
@@ -44,6 +49,10 @@ pub struct Call {
     affected: Vec<String>,
     /// Paths that an untrusted tool seems to be given.
     suspected: Vec<String>,
+    /// Paths of both that lead to a file of another name, with that name.
+    links: Vec<(String, String)>,
+    /// Whether there were more of them than are followed.
+    names_too_many: bool,
     /// Whether it starts programs by a text that a shell would read as more than one command.
     is_compound: bool,
     /// The commands of such a text, roughly: quotes are not heeded.
@@ -87,8 +96,16 @@ impl Call {
         }
         // What a server is asked for is looked at as a path would be.
         if let Some(uri) = text("uri").filter(|_| reached.is_some()) {
-            suspected.push(path_in(uri));
-            suspected.extend(address::readings(uri));
+            let path = path_in(uri);
+            // One that is seen as it is written is not told in other words as well.
+            let hidden = || {
+                address::readings(uri)
+                    .into_iter()
+                    .find(|path| sensitive(path).is_some())
+            };
+            let hidden = if sensitive(&path).is_some() { None } else { hidden() };
+            suspected.push(path);
+            suspected.extend(hidden);
         }
         let is_compound =
             tool.kind == Kind::Execute && signature.content().is_some_and(|content| content.contains(OPERATORS));
@@ -101,6 +118,8 @@ impl Call {
             reached,
             affected: affected.to_vec(),
             suspected,
+            links: Vec::new(),
+            names_too_many: false,
             is_compound,
             commands: Vec::new(),
             spelled: Vec::new(),
@@ -131,6 +150,20 @@ impl Call {
         self.names.served_by(server);
         if let Some(reached) = &mut self.reached {
             reached.served_by(server);
+        }
+        self
+    }
+
+    /// The call with the files that its paths lead to: `real` says under which other name a path is known, from the project
+    /// directory down or absolute. Sensitive files are looked for among these as well. Asked once for each path, and not
+    /// at all when the call names none.
+    #[must_use]
+    pub fn followed(mut self, real: impl Fn(&str) -> Option<String>) -> Self {
+        let paths: BTreeSet<&String> = self.affected.iter().chain(&self.suspected).collect();
+        self.names_too_many = paths.len() > MOST_FOLLOWED;
+        if !self.names_too_many {
+            let links = paths.into_iter().filter_map(|path| Some((path.clone(), real(path)?)));
+            self.links = links.collect();
         }
         self
     }
@@ -180,6 +213,21 @@ impl Call {
     /// The paths that an untrusted tool seems to be given: it declares none.
     pub fn suspected_paths(&self) -> &[String] {
         &self.suspected
+    }
+
+    /// The paths that lead to a file of another name, with that name.
+    pub(super) fn links(&self) -> &[(String, String)] {
+        &self.links
+    }
+
+    /// Whether it names more paths than are followed.
+    pub(super) fn names_too_many(&self) -> bool {
+        self.names_too_many
+    }
+
+    /// Whether an address in its content takes back a part of itself.
+    pub(super) fn wanders(&self) -> bool {
+        self.wanders
     }
 
     /// The names for all rules.
@@ -299,6 +347,17 @@ enum Named {
     Otherwise,
 }
 
+/// What a rule that holds a call back heeds of its own content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heed {
+    /// All of it.
+    Content,
+    /// Nothing: the tool tells no content.
+    EachCall,
+    /// Nothing: it means the tools of a server, and these tell none.
+    EachCallToServer,
+}
+
 /// What rules say of a call.
 impl Rule {
     /// Whether it lets the call pass. A `*` in a content never covers a shell's operators in what a program-starting
@@ -338,6 +397,35 @@ impl Rule {
             || means(content)
             || call.commands().any(means)
             || self.plain.as_ref().is_some_and(means_address)
+    }
+
+    /// What such a rule, which holds the call back, heeds of its own content.
+    pub(super) fn heeds_content(&self, call: &Call) -> Heed {
+        if self.content.is_none() {
+            Heed::Content
+        } else if self.names_one_of(call.reached_names()) {
+            Heed::EachCallToServer
+        } else if call.content().is_none() {
+            Heed::EachCall
+        } else {
+            Heed::Content
+        }
+    }
+
+    /// Whether it speaks of the call and would let it pass, if it were told what the call is about, or what that address
+    /// means that the call has.
+    pub(super) fn would_loosen(&self, call: &Call) -> bool {
+        let Some(wild) = &self.content else { return false };
+        let fits = || {
+            call.content()
+                .is_none_or(|content| call.wanders() && wild.matches(content))
+        };
+        self.names_one_of(call.names()) && fits()
+    }
+
+    /// Whether it has a content, and so means some calls of a tool only. A `(*)` is none.
+    pub fn has_content(&self) -> bool {
+        self.content.is_some()
     }
 
     /// Whether its name is, or matches, one of these.
