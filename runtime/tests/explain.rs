@@ -140,7 +140,10 @@ fn a_sensitive_file_behind_a_link_is_seen_by_call_and_explanation_alike() {
     link("../k", "docs/twice");
     link("../.env", "docs/env");
     link(".ssh", "s");
+    // To what is not there yet, and to itself.
     link("/root/.aws/credentials", "far");
+    link("far", "farther");
+    link("around", "around");
     link("docs/plain.md", "plain");
     let session = hosts(&project, |tool| tool).mode(Mode::AutoEdit).build().unwrap();
     for (path, verdict, reason) in [

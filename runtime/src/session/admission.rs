@@ -4,6 +4,7 @@
 //! `permission`), what hooks do, and how a person is asked.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -199,7 +200,29 @@ impl Session {
 /// Under which other name a path leads to a file: from this directory down, or absolute when the file lies elsewhere.
 /// Nothing when it is no other. Blocks.
 pub(crate) fn real_name(directory: &Path, path: &str) -> Option<String> {
-    let real = real_path(&directory.join(path)).ok()?;
+    /// As many links in a row as systems follow.
+    const MOST_LINKS: usize = 40;
+    let mut real = real_path(&directory.join(path)).ok()?;
+    // A link to what is not there yet is a way to make it.
+    for _ in 0..MOST_LINKS {
+        let link = real.ancestors().find_map(|part| match part.read_link() {
+            Ok(target) => Some(Some((part.to_owned(), target))),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(_) => Some(None),
+        });
+        let Some((link, target)) = link.flatten() else {
+            break;
+        };
+        let rest = real.strip_prefix(&link).unwrap_or(Path::new(""));
+        let target = link.parent().unwrap_or(directory).join(target);
+        // Nothing joined on would put a `/` behind the name of a file.
+        let next = if rest.as_os_str().is_empty() {
+            target
+        } else {
+            target.join(rest)
+        };
+        real = real_path(&next).ok()?;
+    }
     let name = real.strip_prefix(directory).unwrap_or(&real).to_string_lossy();
     (name != path).then(|| name.into_owned())
 }

@@ -252,18 +252,17 @@ mod tests {
             tool in r"[a-z][a-z0-9_.-]{2,30}",
         ) {
             let called = Call::new(&foreign(&server, &tool, Kind::ReadOnly), &json!({}), &[]).served_by("shop");
+            let ways: Vec<Call> = OWN.iter().map(|own| to(own, &server)).collect();
             for rule in of_all(&server) {
                 prop_assert!(rule.tightens(&called), "{} {:?}", rule, server);
-                for own in &*OWN {
-                    prop_assert!(rule.tightens(&to(own, &server)), "{} {:?} {}", rule, server, own.name);
-                }
+                prop_assert!(ways.iter().all(|way| rule.tightens(way)), "{} {:?}", rule, server);
             }
             // One of its tools alone is not the server.
             prop_assume!(OWN.iter().all(|own| own.name != tool));
             let alone = called.all_names().filter(|name| name.ends_with(&tool) && **name != tool);
             for rule in alone.map(Rule::tool) {
                 prop_assert!(rule.tightens(&called));
-                prop_assert!(OWN.iter().all(|own| !rule.tightens(&to(own, &server))), "{} {:?}", rule, server);
+                prop_assert!(!ways.iter().any(|way| rule.tightens(way)), "{} {:?}", rule, server);
             }
         }
     }

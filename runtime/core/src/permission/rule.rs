@@ -95,10 +95,13 @@ impl fmt::Display for Origin {
 /// |---|---|
 /// | `note_add`, `note_add(*)` | every call of the tool |
 /// | `mcp__github__*` | every tool of the upstream server `github`; `mcp__github` and `github__*` as well |
+/// | the same in `ask` and `deny` | every other way to that server as well: its resources, prompts and tasks |
 /// | `mcp__my_docs__a_b` | in `ask` and `deny`: the tool `a.b` of the server `my docs`, written as clients do, with `_` for what a name can't have |
 /// | `Bash(git status)` | this content alone |
 /// | `Bash(git status*)` | contents that begin so; `*` is any run of characters, `/`, blanks and line ends included |
 /// | `Bash(git *)`, `Bash(git:*)` | `git` and all that begins with `git `, but not `gitk`; `:*` also takes `git:…` |
+/// | `github__create_issue(x)` | a tool of an upstream server tells no content: in `allow` no call, in `ask` and `deny` each |
+/// | `mcp_resources_read(docs:file:///a/*)` | in `ask` and `deny` all spellings of such an address, in `allow` this one, without `..` |
 /// | `Edit(src/**/*.ts)` | `/**/` is any number of directories, also none; so is `**/` at the beginning |
 /// | `\*`, `\(`, `\)`, `\\`, `\u{a}` | the character itself; another `\` is itself |
 ///
