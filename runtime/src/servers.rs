@@ -146,7 +146,7 @@ impl<'c> Servers<'c> {
         let statuses = self.all.map(|upstreams| upstreams.statuses()).unwrap_or_default();
         let names = statuses.into_iter().map(|status| status.server);
         names
-            .filter(|server| !self.context.session().denies_server(server))
+            .filter(|server| !self.context.session().denies_server(self.context.tool(), server))
             .collect()
     }
 }

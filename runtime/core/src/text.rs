@@ -29,19 +29,27 @@ fn beginning(word: &str) -> String {
 }
 
 /// Text of others for people who must see what stands there: what a terminal would obey, or what would let it show
-/// something else, is written out.
+/// something else, is written out. So is what cannot be seen, but for what makes a picture of a sign.
 pub fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
+    let mut before = ' ';
     for c in text.chars() {
+        let is_picture = c == '\u{FE0F}' && !before.is_ascii() && !is_invisible(before);
+        before = c;
         match c {
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
-            c if is_harmful(c) => shown.extend(c.escape_unicode()),
+            c if is_harmful(c) || (is_invisible(c) && !is_picture) => shown.extend(c.escape_unicode()),
             c => shown.push(c),
         }
     }
     shown
+}
+
+/// The same for a text of several lines, which stay lines.
+pub fn harmless_lines(text: &str) -> String {
+    text.split('\n').map(harmless).collect::<Vec<_>>().join("\n")
 }
 
 /// Control characters, and those that change the direction or the place of others.
@@ -73,7 +81,23 @@ pub fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{harmless, harmless_lines, nearest};
+
+    #[test]
+    fn what_hides_or_moves_other_characters_is_written_out() {
+        for (text, shown) in [
+            (
+                "a\u{202E}b\u{200B}c\u{FEFF}d\u{2060}e\u{AD}f\u{200D}",
+                r"a\u{202e}b\u{200b}c\u{feff}d\u{2060}e\u{ad}f\u{200d}",
+            ),
+            ("a\u{7F}\u{85}\u{1B}[1m\n\tb", r"a\u{7f}\u{85}\u{1b}[1m\n\tb"),
+            ("a\u{FE0F}\u{E0041}", r"a\u{fe0f}\u{e0041}"),
+            ("⚠\u{FE0F} größe 日本", "⚠\u{FE0F} größe 日本"),
+        ] {
+            assert_eq!(harmless(text), shown);
+        }
+        assert_eq!(harmless_lines("a\n\u{202E}b"), "a\n\\u{202e}b");
+    }
 
     #[test]
     fn a_typing_error_finds_its_word_and_nothing_else() {

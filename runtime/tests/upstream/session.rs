@@ -197,6 +197,38 @@ fn resources_prompts_and_tasks_are_reached_by_the_registrys_own_tools() {
 }
 
 #[test]
+fn a_list_of_all_servers_has_none_that_is_denied_however_the_rule_spells_it() {
+    let project = TestProject::new();
+    run(async {
+        for denied in ["mcp__my_srv", "my_srv__*", "mcp__devloop__my_srv__*", "my.srv__*"] {
+            let session = session(&project, &[("s", fake(&[])), ("my.srv", fake(&[]))], |builder| {
+                builder.rule(List::Deny, Rule::parse(denied).expect("a rule"), "test")
+            });
+            session.ready().await;
+            for (tool, items) in [("mcp_resources_list", "resources"), ("mcp_prompts_list", "prompts")] {
+                let listed = success(call(&session, tool, json!({})).await);
+                let servers: Vec<&Value> = listed[items]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|item| &item["server"])
+                    .collect();
+                assert_eq!(servers, ["s"], "{denied} {tool}");
+            }
+            session.upstreams().expect("connected").close().await;
+        }
+        // A rule about one list says nothing of the other.
+        let session = session(&project, &[("s", fake(&[]))], |builder| {
+            builder.rule(List::Deny, Rule::parse("mcp_resources_list").expect("a rule"), "test")
+        });
+        session.ready().await;
+        let listed = success(call(&session, "mcp_prompts_list", json!({})).await);
+        assert_eq!(listed["prompts"][0]["server"], "s");
+        session.upstreams().expect("connected").close().await;
+    });
+}
+
+#[test]
 fn a_tool_of_a_server_that_is_not_there_is_told_as_such() {
     let project = TestProject::new();
     run(async {
