@@ -245,20 +245,20 @@ impl<'s> Reader<'s> {
             draft = draft.of(map)?;
             let key = written.replace("~1", "/").replace("~0", "~");
             let Some(value) = map.get(&key) else { return unchanged() };
-            let lost = || {
+            let says_nothing = || {
                 Err(format!(
                     "a reference leads to `#{}`, which says nothing in the draft of this schema",
                     super::cut(pointer)
                 ))
             };
             if !draft.knows(map, &key) {
-                return lost();
+                return says_nothing();
             }
             let is_tuple = map.get("items").is_some_and(Value::is_array);
             let (keyword, goes_on) = match (key.as_str(), value) {
                 ("items", Value::Array(_)) => ("prefixItems", true),
                 ("additionalItems", _) if is_tuple => ("items", false),
-                ("additionalItems", _) => return lost(),
+                ("additionalItems", _) => return says_nothing(),
                 ("dependencies", Value::Object(_)) => ("dependentSchemas", true),
                 (one, Value::Object(_) | Value::Bool(_)) if ONE.contains(&one) => (one, false),
                 (list, Value::Array(_)) if LISTS.contains(&list) => (list, true),
@@ -413,7 +413,6 @@ impl Translator<'_, '_> {
                 Ok(reference) => reference.into(),
                 Err(reason) => return self.unfit(reason),
             },
-            ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(false)) => return Ok(()),
             ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(true)) => match map.get(exclusive(key).0) {
                 Some(bound) => bound.clone(),
                 None => return self.unfit(format!("`{key}` is true and there is no `{}`", exclusive(key).0)),
@@ -434,8 +433,10 @@ impl Translator<'_, '_> {
                 out.insert("items".into(), rest);
                 return Ok(());
             }
-            ("additionalItems", _) => return Ok(()),
-            ("dependencies", Value::Object(_)) => return Ok(()),
+            // They say nothing, or are said by other words once all of these are there.
+            ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(false))
+            | ("additionalItems", _)
+            | ("dependencies", Value::Object(_)) => return Ok(()),
             (one, Value::Object(_)) if ONE.contains(&one) => self.below(&[key], value, draft, depth)?,
             (list, Value::Array(parts)) if LISTS.contains(&list) => self.list(key, parts, draft, depth)?,
             (named, Value::Object(named_schemas)) if MAPS.contains(&named) => {

@@ -93,8 +93,8 @@ fn in_place(root: &Value, found: &mut BTreeSet<String>) {
                     open.extend((0..parts.len()).map(|index| format!("{place}/{keyword}/{index}")));
                 }
                 ("not" | "if" | "then" | "else", Value::Object(_)) => open.push(format!("{place}/{keyword}")),
-                ("dependentSchemas", Value::Object(named)) => {
-                    let names = named.keys().map(|name| name.replace('~', "~0").replace('/', "~1"));
+                ("dependentSchemas", Value::Object(by_key)) => {
+                    let names = by_key.keys().map(|name| name.replace('~', "~0").replace('/', "~1"));
                     open.extend(names.map(|name| format!("{place}/{keyword}/{name}")));
                 }
                 ("$ref", Value::String(reference)) => {

@@ -206,7 +206,7 @@ fn references_that_double_with_each_step_are_written_out_in_bounded_size() {
 }
 
 /// The one property of a schema that says this draft, in 2020-12.
-fn property_of(draft: &str, property: Value) -> Value {
+fn property_of(draft: &str, property: &Value) -> Value {
     let schema = json!({"$schema": draft, "type": "object", "properties": {"p": property}, "definitions": {"D": {"type": "string"}}});
     let translated = in_2020_12(&schema).unwrap();
     assert_eq!(in_2020_12(&translated).unwrap(), translated, "it is translated once");
@@ -263,7 +263,7 @@ fn older_forms_are_said_in_the_words_of_2020_12_whatever_the_draft() {
                 json!({"properties": {"id": {}, "$schema": {}, "items": {"prefixItems": [{}]}, "dependencies": {}}}),
             ),
         ] {
-            assert_eq!(property_of(draft, written), expected, "{draft}");
+            assert_eq!(property_of(draft, &written), expected, "{draft}");
         }
     }
 }
@@ -272,19 +272,19 @@ fn older_forms_are_said_in_the_words_of_2020_12_whatever_the_draft() {
 fn words_that_say_nothing_in_their_draft_are_gone() {
     let all = json!({"const": 1, "contains": {}, "propertyNames": {}, "if": {}, "then": {}, "else": {}, "dependentRequired": {},
         "dependentSchemas": {}, "minContains": 1, "unevaluatedItems": {}, "prefixItems": [{}], "description": "Kept."});
-    let keys = |draft| property_of(draft, all.clone()).as_object().unwrap().len();
+    let keys = |draft| property_of(draft, &all).as_object().unwrap().len();
     assert_eq!([DRAFT_04, DRAFT_06, DRAFT_07, DRAFT_2020_12].map(keys), [1, 4, 7, 12]);
     // Until draft-07 a reference is all that a schema says.
     let beside =
         json!({"$ref": "#/definitions/D", "description": "Mine.", "maxLength": 2, "$id": "https://x.example/"});
     for draft in [DRAFT_04, DRAFT_06, DRAFT_07] {
         assert_eq!(
-            property_of(draft, beside.clone()),
+            property_of(draft, &beside),
             json!({"$ref": "#/definitions/D", "description": "Mine."})
         );
     }
     let applied = json!({"$ref": "#/definitions/D", "maxLength": 2});
-    assert_eq!(property_of(DRAFT_2019_09, applied.clone()), applied);
+    assert_eq!(property_of(DRAFT_2019_09, &applied), applied);
 }
 
 #[test]
