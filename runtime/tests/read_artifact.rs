@@ -223,7 +223,8 @@ fn a_servers_large_answer_stays_a_success_where_its_schema_takes_no_other_keys()
         let session = project.session(AgentId::Pm);
         echo(&session, Some(schema.clone()));
         let structured = json!({"a": "x".repeat(60_000), "rows": [1, 2]});
-        let passed = json!({"content": [{"type": "text", "text": structured.to_string()}], "structuredContent": structured});
+        let passed =
+            json!({"content": [{"type": "text", "text": structured.to_string()}], "structuredContent": structured});
         let passed = match session.call("echo", json!({ "passed": passed })).result {
             CallOutcome::Passed(passed) => passed,
             other => panic!("{schema}: {other:?}"),

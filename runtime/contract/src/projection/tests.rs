@@ -126,6 +126,17 @@ fn strict_mode_says_where_it_can_say_nothing() {
         of(json!({"type": "array", "items": {"type": "array"}})),
         "/properties/p/items: an array without one schema for its items is outside of strict mode"
     );
+    // What holds for the items after the first ones would be asked of all.
+    let tuple = json!({"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "string"}});
+    assert_eq!(
+        of(tuple.clone()),
+        "/properties/p: an array without one schema for its items is outside of strict mode"
+    );
+    let told = gemini(&json!({"type": "object", "properties": {"p": tuple}})).schema;
+    assert_eq!(
+        told["properties"]["p"],
+        json!({"type": "STRING", "description": "Write it as a JSON text."})
+    );
     let deep = (0..12).fold(
         json!({"type": "string"}),
         |inner, _| json!({"type": "object", "properties": {"a": inner}}),
