@@ -8,13 +8,13 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use devloop_contract::projection::refusal;
+use devloop_contract::projection::{in_2020_12, refusal};
 use devloop_contract::tool::{Exposure, Kind, Parallelism};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::names::served;
-use crate::registry::{Conflict, Definition, Hints, Owner, Text, Trust};
+use crate::registry::{Conflict, Definition, Hints, Owner, Schema, Text, Trust};
 use crate::text::is_harmful;
 
 /// How long a server's tool may take: nobody knows what it does.
@@ -223,7 +223,11 @@ fn fault(tool: &Offered) -> Option<String> {
             ));
         }
         // A schema of the output that no client takes is left out; the tool can be called all the same.
-        let refusal = (which == "input").then(|| refusal(schema)).flatten();
+        let refusal = match in_2020_12(schema) {
+            Ok(schema) if which == "input" => refusal(&schema),
+            Ok(_) => None,
+            Err(reason) => Some(reason.to_string()),
+        };
         refusal.map(|reason| format!("its {which} schema: {reason}"))
     })
 }
@@ -275,14 +279,11 @@ fn definition(server: &str, offered: Offered) -> Definition {
     tool.category = server.to_owned().into();
     tool.input_schema = offered.input_schema.into();
     // The protocol wants an object, and one tool with another output makes clients refuse the whole list.
-    if offered
-        .output_schema
-        .as_ref()
-        .is_some_and(|schema| schema["type"] != "object")
-    {
+    tool.output_schema = offered.output_schema.map(Schema::from);
+    let is_object = |schema: &Schema| schema.value().is_ok_and(|schema| schema["type"] == "object");
+    if tool.output_schema.as_ref().is_some_and(|schema| !is_object(schema)) {
         tool.notes.push(NO_OUTPUT_SCHEMA.into());
-    } else {
-        tool.output_schema = offered.output_schema.map(Into::into);
+        tool.output_schema = None;
     }
     tool.annotations = (!claims.is_empty()).then_some(claims);
     tool
