@@ -3,7 +3,7 @@
 #![cfg(feature = "cli")]
 
 use std::borrow::Cow;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -563,4 +563,130 @@ fn a_batch_comes_through_a_pipe_too() {
     }
     drop(input);
     assert!(child.wait().unwrap().success());
+}
+
+/// The writing end of a pipe, and of a socket, that nobody reads.
+fn unread() -> [Stdio; 2] {
+    let (reader, pipe) = std::io::pipe().unwrap();
+    let (other, socket) = std::os::unix::net::UnixStream::pair().unwrap();
+    drop((reader, other));
+    [pipe.into(), std::os::fd::OwnedFd::from(socket).into()]
+}
+
+#[test]
+fn a_batch_whose_answers_nobody_reads_stops_and_says_what_was_not_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("project");
+    fs::create_dir(&project).unwrap();
+    let file = dir.path().join("calls.ndjson");
+    let line = json!({"tool": "write_todolist", "input": list("x")});
+    fs::write(&file, format!("{line}\n\n{line}\n \n{line}")).unwrap();
+    let batch = |file: &str, more: &[&str]| {
+        let args = ["call", "--agent", "pm", "--batch", file];
+        devloop(&[&args[..], more].concat(), &project)
+    };
+    let name = file.to_str().unwrap();
+    let done = |output: Output, expected: &str| {
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(expected), "{told}");
+    };
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for out in unread() {
+        let output = batch(name, &[]).stdout(out).output().unwrap();
+        done(
+            output,
+            &format!("stopped before line 1 of {name}; 3 calls were not carried out"),
+        );
+    }
+    for out in unread() {
+        let output = batch(name, &["--dry-run"]).stdout(out).output().unwrap();
+        done(
+            output,
+            &format!("stopped before line 1 of {name}; 3 calls were not explained"),
+        );
+    }
+    assert_eq!(fs::read_dir(&project).unwrap().count(), 0, "nothing was done");
+    let output = batch("-", &[])
+        .stdin(fs::File::open(&file).unwrap())
+        .stdout(full())
+        .output()
+        .unwrap();
+    done(
+        output,
+        "stopped before line 3 of standard input; 2 calls were not carried out",
+    );
+    assert_eq!(records_in(&project).len(), 1);
+    // Whoever writes the lines may never end.
+    for rest in [None, Some(&line)] {
+        let before = records_in(&project).len();
+        let mut child = batch("-", &[])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut answers = BufReader::new(child.stdout.take().unwrap());
+        writeln!(input, "{line}").unwrap();
+        answers.read_line(&mut String::new()).unwrap();
+        drop(answers);
+        if let Some(rest) = rest {
+            writeln!(input, "{rest}").unwrap();
+            let output = child.wait_with_output().unwrap();
+            done(
+                output,
+                "stopped before line 2 of standard input; it and what comes after it were not carried out",
+            );
+        } else {
+            drop(input);
+            let output = child.wait_with_output().unwrap();
+            assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+        }
+        assert_eq!(records_in(&project).len(), before + 1);
+    }
+}
+
+#[test]
+fn what_only_shows_something_ends_quietly_when_nobody_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = run(
+        &[
+            "call",
+            "timeline_append",
+            "--agent",
+            "pm",
+            "--input",
+            r#"{"type":"x","summary":"y"}"#,
+        ],
+        dir.path(),
+    );
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    for args in [
+        &["calls"][..],
+        &["calls", "--format", "json"],
+        &["calls", "--follow"],
+        &["timeline"],
+        &["explain", "tool_search", "--agent", "pm", "--input", r#"{"query":"x"}"#],
+    ] {
+        for out in unread() {
+            let output = devloop(args, dir.path()).stdout(out).output().unwrap();
+            assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
+        }
+    }
+    for args in [
+        &["tools"][..],
+        &["agents"],
+        &["show", "tool_search"],
+        &["completions", "bash"],
+    ] {
+        for out in unread() {
+            let output = Command::new(env!("CARGO_BIN_EXE_devloop"))
+                .args(args)
+                .stdout(out)
+                .output()
+                .unwrap();
+            assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Where texts for people go.
 //!
 //! Answers for standard output and error with colour only where it is wanted (`NO_COLOR`, no terminal), and for a reader
-//! that went away (`devloop tools | head`) being no error. Leaves out what is printed.
+//! that went away (`devloop tools | head`) being no error of itself: only whoever has more to do than to print must look
+//! (`Printer::is_open`). Leaves out what is printed.
 
 pub(super) use devloop_core::text::{harmless, is_harmful};
 use std::fmt::{self, Write as _};
@@ -71,15 +72,16 @@ impl Printer {
         }
     }
 
-    /// Whether anybody reads: printing has not failed, and nobody has closed the other end of a pipe.
+    /// Whether anybody reads: printing has not failed, and nobody has closed the other end of a pipe or a socket.
     pub(super) fn is_open(&self) -> bool {
         if self.failed.is_some() {
             return false;
         }
         let stdout = io::stdout();
         let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        let gone = PollFlags::ERR | PollFlags::HUP;
         // What cannot be asked is found out by the next write.
-        poll(&mut polled, Some(&Timespec::default())).is_err() || !polled[0].revents().contains(PollFlags::ERR)
+        poll(&mut polled, Some(&Timespec::default())).is_err() || !polled[0].revents().intersects(gone)
     }
 
     /// One line on standard error. That it may be gone is nobody's concern.
