@@ -690,3 +690,59 @@ fn what_only_shows_something_ends_quietly_when_nobody_reads() {
         }
     }
 }
+
+#[test]
+fn calls_that_were_pruned_are_no_damage_and_are_told_only_to_whoever_asks_for_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("calls.ndjson");
+    let line = json!({"tool": "write_todolist", "input": list("x")});
+    fs::write(&file, format!("{line}\n{line}\n{line}\n")).unwrap();
+    let made = run(
+        &["call", "--agent", "pm", "--batch", file.to_str().unwrap()],
+        dir.path(),
+    );
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    let mut kept = records_in(dir.path());
+    for (record, (seq, time)) in kept.iter_mut().zip([(421, "10"), (422, "11"), (423, "12")]) {
+        record["seq"] = json!(seq);
+        record["ts"] = json!(format!("2026-01-01T{time}:00:00.000Z"));
+    }
+    // As after many full files, of which the newest are kept.
+    fs::remove_file(dir.path().join(LOG)).unwrap();
+    let write = |kept: &[Value]| {
+        let text: String = kept.iter().map(|record| format!("{record}\n")).collect();
+        fs::write(dir.path().join("agent-state/.calls/calls.000012.ndjson"), text).unwrap();
+    };
+    write(&kept);
+    let shown = |args: &[&str]| {
+        let output = run(&[&["calls", "--format", "json"], args].concat(), dir.path());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let numbers: Vec<u64> = lines(&output)
+            .iter()
+            .map(|line| line["seq"].as_u64().unwrap())
+            .collect();
+        (numbers, String::from_utf8(output.stderr).unwrap())
+    };
+    let all = vec![421, 422, 423];
+    let older = "Older entries were pruned: the oldest one that is kept has number 421.\n";
+    assert_eq!(shown(&[]), (all.clone(), String::new()));
+    assert_eq!(shown(&["--agent", "pm"]), (all.clone(), String::new()));
+    for since in ["1", "420", "2025-12-31"] {
+        assert_eq!(shown(&["--since", since]), (all.clone(), older.to_owned()), "{since}");
+    }
+    for (since, from) in [("421", 0), ("422", 1), ("2026-01-01T10:00", 0), ("2026-01-01T11:00", 1)] {
+        assert_eq!(
+            shown(&["--since", since]),
+            (all[from..].to_vec(), String::new()),
+            "{since}"
+        );
+    }
+    assert_eq!(shown(&["--failed"]), (Vec::new(), "No call is like that.\n".to_owned()));
+    // A number that is missing among those that are kept is damage.
+    kept.remove(1);
+    write(&kept);
+    assert_eq!(
+        shown(&[]),
+        (vec![421, 423], "Left out: 1 number that no entry has.\n".to_owned())
+    );
+}
