@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_row_has_nothing_that_a_terminal_obeys() {
-        let evil = "a\u{1b}[2J\u{9b}31m\nb\r\u{202e}c\u{7f}\u{0}";
+        let evil = "a\u{1b}[2J\u{9b}31m\nb\r\u{202e}c\u{7f}\u{0}\u{200b}d\u{feff}e\u{2060}";
         let fields = json!({
             "seq": 3, "ts": evil, "agent": evil, "unit_id": evil, "tool": evil, "input": { evil: evil },
             "outcome": { "code": evil, "reason": evil }, "ms": 1.5,
@@ -154,7 +154,11 @@ mod tests {
             }
             let (line, end) = plain.split_at(plain.len() - 1);
             assert_eq!(end, "\n");
-            assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+            assert!(
+                !line.contains(|c: char| c.is_control() || devloop_core::text::is_invisible(c)),
+                "{line:?}"
+            );
+            assert!(line.contains(r"\u{200b}d\u{feff}e\u{2060}"), "{line:?}");
         }
     }
 }
