@@ -158,6 +158,7 @@ pub mod ids;
 mod json;
 mod lines;
 pub mod mcp;
+mod pages;
 mod patient;
 pub mod project;
 pub mod projection;
