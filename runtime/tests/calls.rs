@@ -710,7 +710,8 @@ fn calls_that_were_pruned_are_no_damage_and_are_told_only_to_whoever_asks_for_th
     // As after many full files, of which the newest are kept.
     fs::remove_file(dir.path().join(LOG)).unwrap();
     let write = |kept: &[Value]| {
-        let text: String = kept.iter().map(|record| format!("{record}\n")).collect();
+        let lines: Vec<String> = kept.iter().map(Value::to_string).collect();
+        let text = lines.join("\n") + "\n";
         fs::write(dir.path().join("agent-state/.calls/calls.000012.ndjson"), text).unwrap();
     };
     write(&kept);

@@ -23,6 +23,8 @@ const LONGEST: usize = 100;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Times are UTC. Secrets were redacted and long inputs cut before a call was recorded; the newest some 70 MiB are kept.
+A record is made when its call ends: one whose process was killed between its effect and that has none. `devloop
+timeline` shows what it appended all the same.
   devloop calls --failed --since 2h               what went wrong in the last two hours
   devloop calls --tool write_todolist --follow    the calls of one tool, and those that come
   devloop calls --format json | jq .decision      what was decided about each, and by which rule")]
