@@ -674,3 +674,52 @@ fn a_closed_output_is_served_open() {
         assert_eq!(entry.compiled().check_output(&output).is_ok(), fits, "{output}");
     }
 }
+
+#[test]
+fn a_made_up_name_is_near_to_every_way_to_write_the_original() {
+    let catalogue = catalogue();
+    catalogue.register(host("write_file").build().unwrap(), ()).unwrap();
+    for (server, tools) in [
+        ("my.srv", &["big", "list all.issues"][..]),
+        ("a-very-long-server-name", &["x_of_more_than_twenty_letters"]),
+        ("服务器", &["查询"]),
+        ("plain", &["other"]),
+    ] {
+        let list = tools.iter().map(|tool| offered(tool)).collect();
+        catalogue.replace_dynamic(server, list, |_| ()).unwrap();
+    }
+    let served = crate::catalogue::names::served;
+    for (asked, server, tool) in [
+        ("my_srv__big", "my.srv", "big"),
+        ("my.srv__big", "my.srv", "big"),
+        ("My Srv__big", "my.srv", "big"),
+        ("mysrv__big", "my.srv", "big"),
+        ("mysrv-aaaaaaaaaa__big", "my.srv", "big"),
+        ("mcp__my_srv__big", "my.srv", "big"),
+        ("mcp__devloop__my-srv__bigg", "my.srv", "big"),
+        ("my_srv__list_all_issues", "my.srv", "list all.issues"),
+        (
+            "a-very-long-server-name__x_of_more_than_twenty_letters",
+            "a-very-long-server-name",
+            "x_of_more_than_twenty_letters",
+        ),
+        (
+            "a-very-lo__x_of_more",
+            "a-very-long-server-name",
+            "x_of_more_than_twenty_letters",
+        ),
+        ("服务器__查询", "服务器", "查询"),
+        ("plain__othr", "plain", "other"),
+    ] {
+        let nearest = catalogue.snapshot().nearest(asked);
+        assert_eq!(
+            nearest.first().map(String::as_str),
+            Some(&*served(server, tool)),
+            "{asked}: {nearest:?}"
+        );
+        assert!(nearest.iter().all(|one| catalogue.has(one)), "{nearest:?}");
+    }
+    for nothing in ["", "__", "…", "zzzzzzzz", &"é".repeat(100_000)] {
+        assert_eq!(catalogue.snapshot().nearest(nothing), [""; 0], "{nothing:.9}");
+    }
+}
