@@ -159,6 +159,7 @@ pub mod ids;
 mod json;
 mod lines;
 pub mod mcp;
+mod pages;
 mod patient;
 pub mod project;
 pub mod projection;

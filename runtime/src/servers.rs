@@ -10,6 +10,7 @@ use devloop_contract::{Because, ExpectedFailure, Refusal, ToolError};
 use serde_json::{Map, Value};
 
 use crate::context::Context;
+use crate::pages::Bounds;
 use crate::session::LARGEST_ANSWER;
 use crate::upstream::{CallError, CallOptions, Upstreams};
 
@@ -55,6 +56,7 @@ pub(crate) use server_failure;
 pub(crate) struct Servers<'c> {
     context: &'c Context,
     all: Option<&'c Arc<Upstreams>>,
+    bounds: Bounds,
 }
 
 impl<'c> Servers<'c> {
@@ -62,6 +64,7 @@ impl<'c> Servers<'c> {
         Self {
             context,
             all: context.session().upstreams(),
+            bounds: Bounds::of(context.time()),
         }
     }
 
@@ -142,11 +145,16 @@ impl<'c> Servers<'c> {
         }
     }
 
+    /// How much of lists is read.
+    pub(crate) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
     fn names(&self) -> Vec<String> {
         let statuses = self.all.map(|upstreams| upstreams.statuses()).unwrap_or_default();
         let names = statuses.into_iter().map(|status| status.server);
         names
-            .filter(|server| !self.context.session().denies_server(server))
+            .filter(|server| !self.context.session().denies_server(self.context.tool(), server))
             .collect()
     }
 }
@@ -165,6 +173,23 @@ impl<T> Answers<T> {
         let silent = self.silent.iter().cloned();
         (!self.silent.is_empty()).then(|| silent.map(|(server, reason)| item(server, reason)).collect())
     }
+}
+
+/// Refuses a cursor without the server that made it.
+///
+/// # Errors
+/// That is so.
+pub(crate) fn cursor_of_one(cursor: Option<&String>, server: Option<&String>) -> Result<(), ToolError> {
+    if cursor.is_some() && server.is_none() {
+        let problem = "a cursor belongs to one server: name it in `server`";
+        return Err(ToolError::validation("cursor", problem));
+    }
+    Ok(())
+}
+
+/// What is not there is left out of an answer.
+pub(crate) fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
 }
 
 /// What the agent is told when a server gave no answer.
@@ -186,7 +211,7 @@ pub(crate) fn task_refusal<F: ServerFailure>(error: &CallError, unknown: F) -> R
 }
 
 /// Whether a server just does not have what it was asked for.
-fn has_none(error: &CallError) -> bool {
+pub(crate) fn has_none(error: &CallError) -> bool {
     is_refused(error, METHOD_NOT_FOUND)
 }
 

@@ -5,7 +5,7 @@
 mod program;
 
 use std::borrow::Cow;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -560,4 +560,187 @@ fn a_batch_comes_through_a_pipe_too() {
     }
     drop(input);
     assert!(child.wait().unwrap().success());
+}
+
+/// The writing end of a pipe, and of a socket, that nobody reads.
+fn unread() -> [Stdio; 2] {
+    let (reader, pipe) = std::io::pipe().unwrap();
+    let (other, socket) = std::os::unix::net::UnixStream::pair().unwrap();
+    drop((reader, other));
+    [pipe.into(), std::os::fd::OwnedFd::from(socket).into()]
+}
+
+#[test]
+fn a_batch_whose_answers_nobody_reads_stops_and_says_what_was_not_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("project");
+    fs::create_dir(&project).unwrap();
+    let file = dir.path().join("calls.ndjson");
+    let line = json!({"tool": "write_todolist", "input": list("x")});
+    fs::write(&file, format!("{line}\n\n{line}\n \n{line}")).unwrap();
+    let batch = |file: &str, more: &[&str]| {
+        let args = ["call", "--agent", "pm", "--batch", file];
+        devloop(&[&args[..], more].concat(), &project)
+    };
+    let name = file.to_str().unwrap();
+    let done = |output: Output, expected: &str| {
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(expected), "{told}");
+    };
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for out in unread() {
+        let output = batch(name, &[]).stdout(out).output().unwrap();
+        done(
+            output,
+            &format!("stopped before line 1 of {name}; 3 calls were not carried out"),
+        );
+    }
+    for out in unread() {
+        let output = batch(name, &["--dry-run"]).stdout(out).output().unwrap();
+        done(
+            output,
+            &format!("stopped before line 1 of {name}; 3 calls were not explained"),
+        );
+    }
+    assert_eq!(fs::read_dir(&project).unwrap().count(), 0, "nothing was done");
+    let output = batch("-", &[])
+        .stdin(fs::File::open(&file).unwrap())
+        .stdout(full())
+        .output()
+        .unwrap();
+    done(
+        output,
+        "stopped before line 3 of standard input; 2 calls were not carried out",
+    );
+    assert_eq!(records_in(&project).len(), 1);
+    // Whoever writes the lines may never end.
+    for rest in [None, Some(&line)] {
+        let before = records_in(&project).len();
+        let mut child = batch("-", &[])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut answers = BufReader::new(child.stdout.take().unwrap());
+        writeln!(input, "{line}").unwrap();
+        answers.read_line(&mut String::new()).unwrap();
+        drop(answers);
+        if let Some(rest) = rest {
+            writeln!(input, "{rest}").unwrap();
+            let output = child.wait_with_output().unwrap();
+            done(
+                output,
+                "stopped before line 2 of standard input; it and what comes after it were not carried out",
+            );
+        } else {
+            drop(input);
+            let output = child.wait_with_output().unwrap();
+            assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+        }
+        assert_eq!(records_in(&project).len(), before + 1);
+    }
+}
+
+#[test]
+fn what_only_shows_something_ends_quietly_when_nobody_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = run(
+        &[
+            "call",
+            "timeline_append",
+            "--agent",
+            "pm",
+            "--input",
+            r#"{"type":"x","summary":"y"}"#,
+        ],
+        dir.path(),
+    );
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    for args in [
+        &["calls"][..],
+        &["calls", "--format", "json"],
+        &["calls", "--follow"],
+        &["timeline"],
+        &["explain", "tool_search", "--agent", "pm", "--input", r#"{"query":"x"}"#],
+    ] {
+        for out in unread() {
+            let output = devloop(args, dir.path()).stdout(out).output().unwrap();
+            assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
+        }
+    }
+    for args in [
+        &["tools"][..],
+        &["agents"],
+        &["show", "tool_search"],
+        &["completions", "bash"],
+    ] {
+        for out in unread() {
+            let output = Command::new(env!("CARGO_BIN_EXE_devloop"))
+                .args(args)
+                .stdout(out)
+                .output()
+                .unwrap();
+            assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn calls_that_were_pruned_are_no_damage_and_are_told_only_to_whoever_asks_for_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("calls.ndjson");
+    let line = json!({"tool": "write_todolist", "input": list("x")});
+    fs::write(&file, format!("{line}\n{line}\n{line}\n")).unwrap();
+    let made = run(
+        &["call", "--agent", "pm", "--batch", file.to_str().unwrap()],
+        dir.path(),
+    );
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    let mut kept = records_in(dir.path());
+    for (record, (seq, time)) in kept.iter_mut().zip([(421, "10"), (422, "11"), (423, "12")]) {
+        record["seq"] = json!(seq);
+        record["ts"] = json!(format!("2026-01-01T{time}:00:00.000Z"));
+    }
+    // As after many full files, of which the newest are kept.
+    fs::remove_file(dir.path().join(LOG)).unwrap();
+    let write = |kept: &[Value]| {
+        let lines: Vec<String> = kept.iter().map(Value::to_string).collect();
+        let text = lines.join("\n") + "\n";
+        fs::write(dir.path().join("agent-state/.calls/calls.000012.ndjson"), text).unwrap();
+    };
+    write(&kept);
+    let shown = |args: &[&str]| {
+        let output = run(&[&["calls", "--format", "json"], args].concat(), dir.path());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let numbers: Vec<u64> = lines(&output)
+            .iter()
+            .map(|line| line["seq"].as_u64().unwrap())
+            .collect();
+        (numbers, String::from_utf8(output.stderr).unwrap())
+    };
+    let all = vec![421, 422, 423];
+    let older = "Older entries were pruned: the oldest one that is kept has number 421.\n";
+    assert_eq!(shown(&[]), (all.clone(), String::new()));
+    assert_eq!(shown(&["--agent", "pm"]), (all.clone(), String::new()));
+    for since in ["1", "420", "2025-12-31"] {
+        assert_eq!(shown(&["--since", since]), (all.clone(), older.to_owned()), "{since}");
+    }
+    for (since, from) in [("421", 0), ("422", 1), ("2026-01-01T10:00", 0), ("2026-01-01T11:00", 1)] {
+        assert_eq!(
+            shown(&["--since", since]),
+            (all[from..].to_vec(), String::new()),
+            "{since}"
+        );
+    }
+    assert_eq!(shown(&["--failed"]), (Vec::new(), "No call is like that.\n".to_owned()));
+    // A number that is missing among those that are kept is damage.
+    kept.remove(1);
+    write(&kept);
+    assert_eq!(
+        shown(&[]),
+        (vec![421, 423], "Left out: 1 number that no entry has.\n".to_owned())
+    );
 }

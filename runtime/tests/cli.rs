@@ -630,6 +630,59 @@ fn the_doctor_tells_of_rules_that_mean_no_tool_and_what_was_meant() {
 }
 
 #[test]
+fn the_doctor_tells_of_rules_whose_content_is_not_heeded() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    assert_eq!(devloop(&["init", path]).status.code(), Some(0));
+    let rules = "[permissions]\nallow = ['two__run(git status*)', 'mcp_resources_read(docs:*)', 'two__run(*)']\nask = \
+                 ['mcp__two(x)']\ndeny = ['two__Write(.env)', 'mcp_resources_list(x)', 'mcp__devloop__two__Write(x)', \
+                 'mcp__devloop__mcp_resources_read(x)']\n";
+    fs::write(dir.path().join("devloop.toml"), rules).unwrap();
+    let output = devloop(&["doctor", "--project-dir", path]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let warnings: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("! permission · "))
+        .collect();
+    let expected = [
+        (
+            "calls of `two__run` are about",
+            "allow rule `two__run(git status*)`",
+            "allows none of them",
+        ),
+        (
+            "calls of `mcp__two` are about",
+            "ask rule `mcp__two(x)`",
+            "asks for each of them",
+        ),
+        (
+            "calls of `two__Write` are about",
+            "deny rule `two__Write(.env)`",
+            "denies each of them",
+        ),
+        (
+            "calls of `mcp_resources_list` are about",
+            "deny rule `mcp_resources_list(x)`",
+            "denies each of them",
+        ),
+        (
+            "calls of `mcp__devloop__two__Write` are about",
+            "deny rule `mcp__devloop__two__Write(x)`",
+            "denies each of them",
+        ),
+    ];
+    assert_eq!(warnings.len(), expected.len(), "{text}");
+    for (warning, (what, rule, effect)) in warnings.iter().zip(expected) {
+        assert!(
+            warning.contains("rules are not told what ") && warning.contains(what),
+            "{warning}"
+        );
+        assert!(warning.contains(rule) && warning.contains(effect), "{warning}");
+    }
+}
+
+#[test]
 fn a_look_at_a_directory_leaves_nothing_in_it() {
     let all = |dir: &Path| {
         let mut names: Vec<_> = fs::read_dir(dir)

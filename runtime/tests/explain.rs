@@ -124,6 +124,54 @@ fn a_path_that_is_denied_is_told_with_its_reason_as_the_call_itself_is() {
     }
 }
 
+#[test]
+fn a_sensitive_file_behind_a_link_is_seen_by_call_and_explanation_alike() {
+    let project = TestProject::new();
+    project.put("keys/id_rsa", "x");
+    project.put(".env", "x");
+    project.put(".ssh/config", "x");
+    project.put("docs/plain.md", "x");
+    let link = |to: &str, name: &str| symlink(to, project.path().join(name)).unwrap();
+    link("keys/id_rsa", "k");
+    link("../k", "docs/twice");
+    link("../.env", "docs/env");
+    link(".ssh", "s");
+    // To what is not there yet, and to itself.
+    link("/root/.aws/credentials", "far");
+    link("far", "farther");
+    link("around", "around");
+    link("docs/plain.md", "plain");
+    let session = hosts(&project, |tool| tool).mode(Mode::AutoEdit).build().unwrap();
+    for (path, verdict, reason) in [
+        (
+            "k",
+            Verdict::Deny,
+            "\"k\" leads to \"keys/id_rsa\", which is sensitive (high)",
+        ),
+        ("./k", Verdict::Deny, "leads to \"keys/id_rsa\""),
+        ("docs/twice", Verdict::Deny, "leads to \"keys/id_rsa\""),
+        ("s/config", Verdict::Deny, "leads to \".ssh/config\""),
+        ("s/new", Verdict::Deny, "leads to \".ssh/new\""),
+        ("far", Verdict::Deny, ".aws/credentials"),
+        (
+            "docs/env",
+            Verdict::Ask,
+            "\"docs/env\" leads to \".env\", which is sensitive (medium)",
+        ),
+        ("plain", Verdict::Allow, ""),
+        ("docs/plain.md", Verdict::Allow, ""),
+    ] {
+        let told = explain(&session, json!({ "path": path })).decision;
+        assert_eq!(told.verdict, verdict, "{path}: {}", told.reason);
+        assert!(told.reason.contains(reason), "{path}: {}", told.reason);
+        match (verdict, call(&session, path)) {
+            (Verdict::Allow, outcome) => assert!(matches!(outcome, CallOutcome::Success(_)), "{path}: {outcome:?}"),
+            (_, CallOutcome::Expected(body)) => assert!(body.reason.contains(reason), "{path}: {}", body.reason),
+            (_, other) => panic!("{path}: {other:?}"),
+        }
+    }
+}
+
 /// A tool as a spec has it, which acts on files.
 fn of_a_spec(project: &TestProject, checked: &'static [&'static str]) -> Session {
     let own = devloop_generated::tool("write_todolist").unwrap();

@@ -714,6 +714,42 @@ async fn the_list_comes_in_pages_and_a_foreign_cursor_is_refused() {
 }
 
 #[tokio::test]
+async fn a_list_of_one_page_refuses_every_cursor() {
+    let mut client = Client::open_with(ServeOptions::default()).await;
+    for (method, list) in [
+        ("tools/list", "tools"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("prompts/list", "prompts"),
+    ] {
+        for params in [
+            json!({}),
+            json!({"cursor": ""}),
+            json!({"cursor": "x"}),
+            json!({"cursor": 5}),
+        ] {
+            client
+                .send(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+                .await;
+            let answer = client.next().await;
+            let Some(cursor) = params.get("cursor") else {
+                assert!(answer["result"][list].is_array(), "{answer}");
+                assert_eq!(answer["result"].get("nextCursor"), None, "{answer}");
+                continue;
+            };
+            let (code, message) = error_of(&answer);
+            assert_eq!(code, -32602, "{method} {params}: {answer}");
+            let expected = if cursor.is_string() {
+                "unknown cursor"
+            } else {
+                "`params.cursor`"
+            };
+            assert!(message.contains(expected), "{answer}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_version_with_a_handshake_is_spoken() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut client = Client::start(ServeOptions::default());

@@ -204,6 +204,41 @@ fn a_servers_answer_is_cut_and_kept_too() {
 }
 
 #[test]
+fn a_servers_large_answer_stays_a_success_where_its_schema_takes_no_other_keys() {
+    let part = json!({"type": "object", "properties": {"a": {"type": "string"}, "rows": {"type": "array"}},
+        "required": ["a"], "additionalProperties": false});
+    let named = json!({"type": "object", "properties": {"b": {}}, "required": ["b"], "additionalProperties": false});
+    let mut one_of = json!({"type": "object", "oneOf": [named, {"$ref": "#/$defs/D"}]});
+    one_of["$defs"] = json!({ "D": part });
+    let schemas = [
+        part.clone(),
+        json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "additionalProperties": false,
+            "properties": {"a": {}, "rows": {"items": [{"type": "integer"}]}}, "patternProperties": {"^z": {}}}),
+        one_of,
+        json!({"type": "object", "allOf": [part], "properties": {"a": {}, "rows": {}}, "unevaluatedProperties": false}),
+        json!({"type": "object", "properties": {"rows": {"type": "array"}}, "additionalProperties": {"type": "string"}}),
+    ];
+    for schema in schemas {
+        let project = TestProject::new();
+        let session = project.session(AgentId::Pm);
+        echo(&session, Some(schema.clone()));
+        let structured = json!({"a": "x".repeat(60_000), "rows": [1, 2]});
+        let passed =
+            json!({"content": [{"type": "text", "text": structured.to_string()}], "structuredContent": structured});
+        let passed = match session.call("echo", json!({ "passed": passed })).result {
+            CallOutcome::Passed(passed) => passed,
+            other => panic!("{schema}: {other:?}"),
+        };
+        assert!(!passed.is_error);
+        let cut = passed.structured_content.as_ref().unwrap();
+        assert_eq!(cut["rows"], json!([1, 2]));
+        assert!(cut["oversized"]["missing"]["/a"].as_u64() > Some(50_000), "{cut}");
+        let entry = session.session().catalogue().get("echo").unwrap();
+        assert_eq!(entry.compiled().check_output(cut), Ok(()), "as clients check it");
+    }
+}
+
+#[test]
 fn what_cannot_be_kept_says_so_and_the_call_goes_on() {
     let project = TestProject::new();
     let session = session(&project);

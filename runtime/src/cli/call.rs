@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use devloop_contract::{FailureBody, ValidationError};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::log::{Delivery, Log};
-use super::output::Printer;
+use super::output::{Printer, counted};
 use super::signals::Stop;
 use super::target::Target;
 use super::upstream::{Reached, Servers, reaches_servers};
@@ -33,7 +34,8 @@ Examples:
   devloop call --agent pm --project-dir shop --batch calls.ndjson
 
 Each line of a batch is {\"tool\": NAME, \"input\": {…}, \"tool_use_id\": ID}; TOOL stands in for a missing `tool`.
-Each line of the answer is {\"line\": N, \"tool\": NAME, \"result\": {…}}, in order. The exit code is the worst.")]
+Each line of the answer is {\"line\": N, \"tool\": NAME, \"result\": {…}}, in order. The exit code is the worst.
+When nobody reads the answers any more, no further call is made: standard error says where that was, exit code 3.")]
 pub(super) struct Args {
     /// The tool's name or an alias.
     #[arg(required_unless_present = "batch")]
@@ -115,7 +117,7 @@ fn make(caller: &Caller, single: Option<(String, Map<String, Value>)>, args: &Ar
         return Exit::Usage;
     };
     match open(file) {
-        Ok(lines) => caller.batch(lines, args, printer),
+        Ok(calls) => caller.batch(calls, args, printer),
         Err(error) => {
             printer.error(format_args!("cannot read {file}: {error}"));
             Exit::Usage
@@ -226,14 +228,15 @@ impl Caller {
     }
 
     /// Makes the calls of a file, one after the other.
-    fn batch(&self, mut lines: impl BufRead, args: &Args, printer: &mut Printer) -> Exit {
+    fn batch(&self, calls: Calls, args: &Args, printer: &mut Printer) -> Exit {
+        let Calls { mut lines, length } = calls;
         let from = args
             .batch
             .as_deref()
             .map_or("-", |file| if file == "-" { "standard input" } else { file });
         let mut worst = Exit::Ok;
         let (mut number, mut line) = (0_u64, Vec::new());
-        while printer.is_open() {
+        loop {
             line.clear();
             number += 1;
             match lines.read_until(b'\n', &mut line) {
@@ -244,6 +247,19 @@ impl Caller {
                     printer.error(format_args!("cannot read line {number} of {from}: {error}"));
                     return worse(worst, Exit::System);
                 }
+            }
+            // Looked at only now: for the line, it may have waited long.
+            if !printer.is_open() {
+                let rest = left(lines, length);
+                let what = match self.effect {
+                    Effect::Real => "carried out",
+                    Effect::None => "explained",
+                };
+                printer.error(format_args!(
+                    "nothing can be written to standard output any more: stopped before line {number} of {from}; {rest} not \
+                     {what}"
+                ));
+                return worse(worst, Exit::System);
             }
             let (tool, done) = match one(&line, args.tool.as_deref()) {
                 Ok(One { tool, input, id }) => {
@@ -368,11 +384,49 @@ pub(super) fn arguments(text: &[u8]) -> Result<Map<String, Value>, Unprepared> {
     }
 }
 
-fn open(file: &str) -> io::Result<Box<dyn BufRead>> {
-    Ok(match file {
-        "-" => Box::new(BufReader::new(io::stdin())),
-        path => Box::new(BufReader::new(File::open(path)?)),
+/// The lines of a batch.
+struct Calls {
+    lines: Box<dyn BufRead>,
+    length: Length,
+}
+
+/// Whether all lines of a batch are there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    /// It is a file.
+    Known,
+    /// Somebody may write more, or never end.
+    Open,
+}
+
+fn open(file: &str) -> io::Result<Calls> {
+    // Standard input is often a file, too.
+    let opened = match file {
+        "-" => File::from(io::stdin().as_fd().try_clone_to_owned()?),
+        path => File::open(path)?,
+    };
+    Ok(Calls {
+        length: if opened.metadata()?.is_file() {
+            Length::Known
+        } else {
+            Length::Open
+        },
+        lines: Box::new(BufReader::new(opened)),
     })
+}
+
+/// How many calls are left, the one whose line was just read among them, with the verb.
+fn left(mut lines: impl BufRead, length: Length) -> String {
+    let (mut count, mut line, mut end) = (1, Vec::new(), length == Length::Open);
+    while !end {
+        line.clear();
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => return format!("{} {}", counted(count, "call"), if count == 1 { "was" } else { "were" }),
+            Ok(_) => count += usize::from(!line.trim_ascii().is_empty()),
+            Err(_) => end = true,
+        }
+    }
+    "it and what comes after it were".to_owned()
 }
 
 pub(super) fn read_input(input: &str) -> Result<Vec<u8>, Unprepared> {

@@ -23,6 +23,8 @@ const LONGEST: usize = 100;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Times are UTC. Secrets were redacted and long inputs cut before a call was recorded; the newest some 70 MiB are kept.
+A record is made when its call ends: one whose process was killed between its effect and that has none. `devloop
+timeline` shows what it appended all the same.
   devloop calls --failed --since 2h               what went wrong in the last two hours
   devloop calls --tool write_todolist --follow    the calls of one tool, and those that come
   devloop calls --format json | jq .decision      what was decided about each, and by which rule")]
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_row_has_nothing_that_a_terminal_obeys() {
-        let evil = "a\u{1b}[2J\u{9b}31m\nb\r\u{202e}c\u{7f}\u{0}";
+        let evil = "a\u{1b}[2J\u{9b}31m\nb\r\u{202e}c\u{7f}\u{0}\u{200b}d\u{feff}e\u{2060}";
         let fields = json!({
             "seq": 3, "ts": evil, "agent": evil, "unit_id": evil, "tool": evil, "input": { evil: evil },
             "outcome": { "code": evil, "reason": evil }, "ms": 1.5,
@@ -147,7 +149,11 @@ mod tests {
             }
             let (line, end) = plain.split_at(plain.len() - 1);
             assert_eq!(end, "\n");
-            assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+            assert!(
+                !line.contains(|c: char| c.is_control() || devloop_core::text::is_invisible(c)),
+                "{line:?}"
+            );
+            assert!(line.contains(r"\u{200b}d\u{feff}e\u{2060}"), "{line:?}");
         }
     }
 }

@@ -184,10 +184,47 @@ fn permission(config: &Config) -> Finding {
     });
     let mut warnings = config.permissions.notes().to_vec();
     warnings.extend(idle.filter_map(|(list, rule, origin)| idle_rule(list, rule, origin, &tools, &ours)));
+    let all = [List::Allow, List::Ask, List::Deny];
+    let all = all
+        .into_iter()
+        .flat_map(|list| policy.rules(list).map(move |(rule, origin)| (list, rule, origin)));
+    warnings.extend(all.filter_map(|(list, rule, origin)| deaf_rule(list, rule, origin, &tools, &ours)));
     Finding {
         warnings,
         ..Finding::new("permission", Ok(said))
     }
+}
+
+/// What is to be told of a rule with a content of a tool that tells none.
+fn deaf_rule(list: List, rule: &Rule, origin: &Origin, tools: &[Definition], ours: &str) -> Option<String> {
+    let text = rule.text();
+    let (name, _) = text.split_once('(').filter(|_| rule.has_content())?;
+    let own = name
+        .strip_prefix("mcp__devloop__")
+        .or_else(|| name.strip_prefix(ours))
+        .unwrap_or(name);
+    let tells = |tool: &Definition| tool.permission.signature.contains('(');
+    let mut known = tools
+        .iter()
+        .filter(|tool| tool.names().any(|known| known == own))
+        .peekable();
+    let is_deaf = if known.peek().is_some() {
+        !known.any(tells)
+    } else {
+        own.contains("__") || own.starts_with("mcp__")
+    };
+    let effect = match list {
+        List::Allow => "allows none of them",
+        List::Ask => "asks for each of them",
+        List::Deny => "denies each of them",
+    };
+    is_deaf.then(|| {
+        format!(
+            "rules are not told what calls of `{name}` are about, so that the {} rule `{rule}` of {origin} {effect}; write the \
+             rule without parentheses if that is meant",
+            list.as_str()
+        )
+    })
 }
 
 /// Names of tools that clients have of their own, in rules that people copy from a client's settings.

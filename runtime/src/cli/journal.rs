@@ -1,8 +1,9 @@
 //! What the commands that show a journal have in common.
 //!
 //! Answers for reading it from a number or a time on, for going on with what comes, for telling what cannot be read, also
-//! when somebody else wrote to the file, and for fields that a terminal may show. Leaves out which journal it is, and what
-//! the line of an entry is made of.
+//! when somebody else wrote to the file, and for fields that a terminal may show. That old entries go, where they do, is
+//! told only to whoever asks for them, or misses them while following. Leaves out which journal it is, and what the line of
+//! an entry is made of.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,6 +108,7 @@ impl View<'_> {
             view: self,
             text: String::new(),
             told: Skipped::default(),
+            older: None,
             count: 0,
         };
         let done = match coming {
@@ -129,15 +131,18 @@ struct Shown<'a> {
     /// Printed together: a write for each line costs more than all the rest.
     text: String,
     told: Skipped,
+    /// How many numbers were gone before the first entry was read.
+    older: Option<u64>,
     count: u64,
 }
 
 impl Shown<'_> {
     fn all(&mut self, source: &impl Source, printer: &mut Printer) -> Result<(), StoreError> {
-        let mut reader = source.read_from(self.first(source)?);
-        let mut read = false;
+        self.tell_of_older(source, printer)?;
+        let from = self.first(source)?;
+        let mut reader = source.read_from(from);
         while let Some(record) = reader.next().transpose()? {
-            read = true;
+            self.begin(from, &record);
             self.show(&record);
             if self.text.len() >= PIECE {
                 self.print(printer);
@@ -149,11 +154,13 @@ impl Shown<'_> {
         self.print(printer);
         self.tell_of_skipped(reader.skipped(), printer);
         if self.count == 0 && printer.is_open() {
-            printer.complain(if read || reader.position() > 1 || self.told != Skipped::default() {
-                self.view.nothing[0]
-            } else {
-                self.view.nothing[1]
-            });
+            printer.complain(
+                if self.older.is_some() || reader.position() > 1 || self.told != Skipped::default() {
+                    self.view.nothing[0]
+                } else {
+                    self.view.nothing[1]
+                },
+            );
         }
         Ok(())
     }
@@ -161,10 +168,13 @@ impl Shown<'_> {
     fn follow(&mut self, source: &impl Source, printer: &mut Printer) -> Result<(), StoreError> {
         let stopped = stop_flag();
         let stop = || stopped.load(Ordering::Relaxed);
-        let mut follower = source.follow_from(self.first(source)?);
+        self.tell_of_older(source, printer)?;
+        let from = self.first(source)?;
+        let mut follower = source.follow_from(from);
         while printer.is_open() && !stop() {
             let batch = follower.wait_batch(BATCH, PATIENCE, &stop)?;
             for record in &batch {
+                self.begin(from, record);
                 self.show(record);
             }
             self.print(printer);
@@ -180,6 +190,31 @@ impl Shown<'_> {
             Some(Since::Number(number)) => Ok(number),
             Some(Since::Time(time)) => source.first_since(time),
         }
+    }
+
+    /// Whoever asks for what was pruned is told so.
+    fn tell_of_older(&self, source: &impl Source, printer: &Printer) -> Result<(), StoreError> {
+        let Some(since) = self.view.since else { return Ok(()) };
+        let mut reader = source.read_from(1);
+        let Some(oldest) = reader.next().transpose()? else {
+            return Ok(());
+        };
+        let is_asked_for = match since {
+            Since::Number(number) => number < oldest.seq,
+            Since::Time(time) => oldest.time().is_some_and(|oldest| oldest > time),
+        };
+        if is_asked_for && reader.skipped().pruned > 0 {
+            printer.complain(format_args!(
+                "Older entries were pruned: the oldest one that is kept has number {}.",
+                oldest.seq
+            ));
+        }
+        Ok(())
+    }
+
+    /// Notes with the first record, reading from `from` on, what was gone before.
+    fn begin(&mut self, from: u64, record: &Record) {
+        self.older.get_or_insert(record.seq.saturating_sub(from.max(1)));
     }
 
     fn show(&mut self, record: &Record) {
@@ -211,6 +246,13 @@ impl Shown<'_> {
 
     /// Tells what was passed over since the last time.
     fn tell_of_skipped(&mut self, now: Skipped, printer: &Printer) {
+        let parts = self.left_out(now);
+        if !parts.is_empty() {
+            printer.complain(format_args!("Left out: {}.", parts.join(", ")));
+        }
+    }
+
+    fn left_out(&mut self, now: Skipped) -> Vec<String> {
         let then = std::mem::replace(&mut self.told, now);
         let mut parts = Vec::new();
         if now.lines > then.lines {
@@ -224,9 +266,16 @@ impl Shown<'_> {
         if numbers > now.lines - then.lines {
             parts.push(format!("{} that no entry has", many(numbers, "number")));
         }
-        if !parts.is_empty() {
-            printer.complain(format_args!("Left out: {}.", parts.join(", ")));
+        // What was gone before is no news.
+        let missed = |skipped: Skipped| skipped.pruned.saturating_sub(self.older.unwrap_or(skipped.pruned));
+        if missed(now) > missed(then) {
+            let count = missed(now) - missed(then);
+            parts.push(match count {
+                1 => "1 entry that went before it could be shown".to_owned(),
+                count => format!("{count} entries that went before they could be shown"),
+            });
         }
+        parts
     }
 }
 
@@ -299,6 +348,49 @@ pub(super) fn since(text: &str) -> Result<Since, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_went_before_the_first_entry_is_no_news_and_what_goes_later_is() {
+        let mut shown = Shown {
+            view: View {
+                since: None,
+                format: Format::Table,
+                wanted: &|_| true,
+                row: |_, _| {},
+                nothing: [""; 2],
+            },
+            text: String::new(),
+            told: Skipped::default(),
+            older: None,
+            count: 0,
+        };
+        let pruned = |pruned, lines, numbers| Skipped {
+            pruned,
+            lines,
+            numbers,
+            ..Skipped::default()
+        };
+        let record = |seq| Record {
+            seq,
+            fields: serde_json::Map::default(),
+        };
+        assert_eq!(shown.left_out(pruned(0, 0, 0)), [""; 0]);
+        shown.begin(1, &record(71));
+        assert_eq!(shown.left_out(pruned(70, 0, 0)), [""; 0]);
+        shown.begin(1, &record(72));
+        assert_eq!(
+            shown.left_out(pruned(71, 1, 2)),
+            [
+                "1 line that cannot be read",
+                "2 numbers that no entry has",
+                "1 entry that went before it could be shown"
+            ]
+        );
+        assert_eq!(
+            shown.left_out(pruned(80, 1, 2)),
+            ["9 entries that went before they could be shown"]
+        );
+    }
 
     fn time(text: &str) -> Since {
         Since::Time(text.parse().unwrap())

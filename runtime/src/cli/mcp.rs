@@ -25,6 +25,7 @@ use super::signals::word_is_out;
 use super::tools;
 use super::upstream::{connect, is_well, no_server, problem, the_servers};
 use crate::config::Config;
+use crate::session::real_name;
 use crate::upstream::{CallError, CallOptions, McpConfig, ServerStatus, Upstreams};
 
 /// Paths in the arguments of a server's tool are the server's own affair.
@@ -346,7 +347,12 @@ async fn call(connected: &Connected<'_>, args: &Call, cancel: CancellationToken,
         }
     };
     policy.set_mode(Mode::Bypass);
-    let decision = policy.decide(&permission::Call::of(&built), &Memory::default());
+    let mut asked_for = permission::Call::of(&built);
+    // A server that this program starts looks for files where it was started.
+    if let Ok(here) = std::env::current_dir().and_then(|here| here.canonicalize()) {
+        asked_for = asked_for.followed(|path| real_name(&here, path));
+    }
+    let decision = policy.decide(&asked_for, &Memory::default());
     if decision.verdict == Verdict::Deny {
         printer.error(harmless(&decision.reason));
         return Exit::Refused;

@@ -1,10 +1,12 @@
 //! Where texts for people go.
 //!
 //! Answers for standard output and error with colour only where it is wanted (`NO_COLOR`, no terminal), and for a reader
-//! that went away (`devloop tools | head`) being no error; and for what all commands write alike: tables, counts, sizes,
-//! sentences of others. Leaves out what is printed.
+//! that went away (`devloop tools | head`) being no error of itself: only whoever has more to do than to print must look
+//! (`Printer::is_open`). Answers also for what all commands write alike: tables, counts, sizes, sentences of others. Leaves
+//! out what is printed.
 
-pub(super) use devloop_core::text::{harmless, is_harmful};
+pub(super) use devloop_core::text::harmless;
+use devloop_core::text::{Seen, told_apart};
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
@@ -72,15 +74,16 @@ impl Printer {
         }
     }
 
-    /// Whether anybody reads: printing has not failed, and nobody has closed the other end of a pipe.
+    /// Whether anybody reads: printing has not failed, and nobody has closed the other end of a pipe or a socket.
     pub(super) fn is_open(&self) -> bool {
         if self.failed.is_some() {
             return false;
         }
         let stdout = io::stdout();
         let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        let gone = PollFlags::ERR | PollFlags::HUP;
         // What cannot be asked is found out by the next write.
-        poll(&mut polled, Some(&Timespec::default())).is_err() || !polled[0].revents().contains(PollFlags::ERR)
+        poll(&mut polled, Some(&Timespec::default())).is_err() || !polled[0].revents().intersects(gone)
     }
 
     /// One line on standard error. That it may be gone is nobody's concern.
@@ -112,15 +115,15 @@ impl Printer {
     }
 }
 
-/// JSON on one line, in which such characters are escaped: it is the same JSON.
+/// JSON on one line, in which what is harmful or cannot be seen is escaped: it is the same JSON.
 pub(super) fn json_line(value: &serde_json::Map<String, serde_json::Value>) -> String {
     let json = serde_json::to_string(value).expect("fields of JSON are JSON");
-    if !json.contains(is_harmful) {
+    if json.is_ascii() {
         return json;
     }
     let mut shown = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        if is_harmful(c) {
+    for (c, seen) in told_apart(&json) {
+        if seen == Seen::No {
             // They can stand in texts only.
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
@@ -199,6 +202,18 @@ mod tests {
     fn sizes_are_short_and_rounded() {
         let texts = [0, 1023, 1024, 1_075_000, 5 << 40].map(super::bytes);
         assert_eq!(texts, ["0 B", "1023 B", "1.0 KiB", "1.0 MiB", "5.0 TiB"]);
+    }
+
+    #[test]
+    fn json_for_a_terminal_is_the_same_json() {
+        let text = "a\u{200b}b \u{202e}c\u{feff} \u{e0041} \u{9b} é 👩\u{200d}💻 ✔\u{fe0f}";
+        let serde_json::Value::Object(fields) = serde_json::json!({ text: [text, 1] }) else {
+            unreachable!()
+        };
+        let line = super::json_line(&fields);
+        let part = r"a\u200bb \u202ec\ufeff \udb40\udc41 \u009b é 👩‍💻 ✔️";
+        assert_eq!(line, format!("{{\"{part}\":[\"{part}\",1]}}"));
+        assert_eq!(serde_json::from_str::<serde_json::Map<_, _>>(&line).unwrap(), fields);
     }
 
     #[test]

@@ -122,7 +122,8 @@ impl CommandHook {
 
     fn means(&self, call: HookCall<'_>) -> bool {
         // The paths that the call says it acts on make no difference to a rule.
-        self.calls.tightens(&Call::new(call.tool, call.input, &[]))
+        let asked_for = Call::new(call.tool, call.input, &[]).served_by(call.server_name);
+        self.calls.tightens(&asked_for)
     }
 
     fn input(call: HookCall<'_>, response: Option<&CallOutcome>) -> Value {

@@ -298,17 +298,28 @@ fn typed(method: String, params: Option<Map<String, Value>>) -> Result<ClientReq
     match method.as_str() {
         "tools/call" => call(params.unwrap_or_default()),
         "tools/list" => list(params.unwrap_or_default()),
+        "resources/list" | "resources/templates/list" | "prompts/list" => {
+            if let Some(params) = &params {
+                cursor(params.get("cursor").cloned())?;
+            }
+            other_request(method, params)
+        }
         _ => other_request(method, params),
     }
 }
 
-/// A `tools/list`, built by hand: the library takes a cursor that is no string for none, and would start over.
+/// The library takes a cursor that is no string for none, and would start over.
+fn cursor(value: Option<Value>) -> Result<Option<String>, String> {
+    match value {
+        Some(Value::String(cursor)) => Ok(Some(cursor)),
+        None | Some(Value::Null) => Ok(None),
+        Some(other) => Err(format!("`params.cursor` must be a string, found {}", kind(&other))),
+    }
+}
+
+/// A `tools/list`, built by hand: the library's own way tries every request type in turn.
 fn list(mut params: Map<String, Value>) -> Result<ClientRequest, String> {
-    let cursor = match params.shift_remove("cursor") {
-        Some(Value::String(cursor)) => Some(cursor),
-        None | Some(Value::Null) => None,
-        Some(other) => return Err(format!("`params.cursor` must be a string, found {}", kind(&other))),
-    };
+    let cursor = cursor(params.shift_remove("cursor"))?;
     let mut request = ListToolsRequest::with_param(PaginatedRequestParams::default().with_cursor(cursor));
     if let Some(meta) = meta(&mut params)? {
         request.extensions.insert(meta);

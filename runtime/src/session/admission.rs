@@ -4,6 +4,8 @@
 //! `permission`), what hooks do, and how a person is asked.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 use devloop_contract::failure::{ErasedRefusal, FailureBody};
@@ -11,16 +13,13 @@ use devloop_contract::{ExpectedFailure, Tool};
 use devloop_core::catalogue::Entry;
 use devloop_core::permission::{Call, Decision, Rule, Verdict};
 use devloop_core::registry::{Definition, Invocation};
-use devloop_generated::ToolId;
 use serde_json::{Value, json};
 
 use super::work::{Stop, build};
 use super::{Runner, Session};
 use crate::call::{Approval, Approver, Ask};
+use crate::execution::real_path;
 use crate::hooks::{Before, HookCall, name_of};
-
-/// The name under which clients usually have this server; rules know it without being told.
-const SERVED_AS: &str = "devloop";
 
 /// How often hooks may change the input of one call.
 const MOST_CHANGES: usize = 4;
@@ -63,27 +62,18 @@ impl Session {
 
     /// The call as rules know it.
     pub(super) fn as_asked_for(&self, tool: &Definition, input: &Value, affected: &[String]) -> Call {
-        let mut call = Call::new(tool, input, affected);
-        let name = &self.inner.project.config.server_name;
-        if name != SERVED_AS {
-            call = call.served_by(name);
+        let call = Call::new(tool, input, affected).served_by(&self.inner.project.config.server_name);
+        match tool.built_in() {
+            // Handlers follow no link below a project.
+            Some(_) => call,
+            None => call.followed(|path| real_name(self.inner.project.dir.path(), path)),
         }
-        // The registry's own tools that go on to a server name it in their input.
-        let text = |field: &str| input.get(field).and_then(Value::as_str);
-        if tool.built_in().is_some_and(Tool::is_of_catalog)
-            && let Some(server) = text("server")
-        {
-            call = call.goes_to(server, text("uri"));
-        }
-        call
     }
 
-    /// Whether a rule denies all of an upstream server, so that it is not even asked what it has.
-    pub(crate) fn denies_server(&self, server: &str) -> bool {
-        let Some(entry) = self.inner.catalogue.get(ToolId::McpResourcesList.name()) else {
-            return false;
-        };
-        let call = self.as_asked_for(entry.definition(), &json!({ "server": server }), &[]);
+    /// Whether a rule denies that `tool`, one of the registry's own, goes on to an upstream server, which is then not even
+    /// asked what it has.
+    pub(crate) fn denies_server(&self, tool: &'static Tool, server: &str) -> bool {
+        let call = self.as_asked_for(&Definition::from(tool), &json!({ "server": server }), &[]);
         self.decide_on(&call).verdict == Verdict::Deny
     }
 
@@ -205,6 +195,36 @@ impl Session {
             project_dir: self.inner.project.path(),
         }
     }
+}
+
+/// Under which other name a path leads to a file: from this directory down, or absolute when the file lies elsewhere.
+/// Nothing when it is no other. Blocks.
+pub(crate) fn real_name(directory: &Path, path: &str) -> Option<String> {
+    /// As many links in a row as systems follow.
+    const MOST_LINKS: usize = 40;
+    let mut real = real_path(&directory.join(path)).ok()?;
+    // A link to what is not there yet is a way to make it.
+    for _ in 0..MOST_LINKS {
+        let link = real.ancestors().find_map(|part| match part.read_link() {
+            Ok(target) => Some(Some((part.to_owned(), target))),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(_) => Some(None),
+        });
+        let Some((link, target)) = link.flatten() else {
+            break;
+        };
+        let rest = real.strip_prefix(&link).unwrap_or(Path::new(""));
+        let target = link.parent().unwrap_or(directory).join(target);
+        // Nothing joined on would put a `/` behind the name of a file.
+        let next = if rest.as_os_str().is_empty() {
+            target
+        } else {
+            target.join(rest)
+        };
+        real = real_path(&next).ok()?;
+    }
+    let name = real.strip_prefix(directory).unwrap_or(&real).to_string_lossy();
+    (name != path).then(|| name.into_owned())
 }
 
 /// Whether a person was asked.

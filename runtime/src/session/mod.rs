@@ -48,6 +48,8 @@ use crate::identity::Identity;
 use crate::project::Project;
 use crate::upstream::Upstreams;
 
+#[cfg(feature = "cli")]
+pub(crate) use admission::real_name;
 pub use builder::{SessionBuilder, SessionError, empty_catalogue};
 pub use explain::{Explanation, Named, Touches, Turn};
 pub use runner::{Answer, Overrun, Runner, RunnerCall, RunnerError, ToolRunner};

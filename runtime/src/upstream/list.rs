@@ -6,13 +6,14 @@
 use std::collections::HashSet;
 
 use devloop_core::catalogue::{BYTES, Offered, TOOLS};
+use devloop_core::text::json_bytes;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams};
 use serde_json::Value;
 
 use super::board::Board;
 use super::live::Live;
 use super::wire::raw;
-use super::{OURS, Sink, text};
+use super::{OURS, Sink};
 
 /// As many tools that were set aside are told one by one.
 const TOLD: usize = 20;
@@ -50,7 +51,7 @@ pub(super) async fn fetch(live: &Live) -> Result<Pages, String> {
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
         let answer = live.peer.send_request(request).await;
         let mut page = raw(answer.map_err(|error| error.to_string())?);
-        bytes += text::size(&page);
+        bytes += json_bytes(&page);
         match page.get_mut("tools").map(Value::take) {
             Some(Value::Array(page)) => {
                 for tool in page {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devloop_core::catalogue::ConnectionState;
+use devloop_core::text::json_bytes;
 use rmcp::RoleClient;
 use rmcp::ServiceError;
 use rmcp::model::{CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, RequestId};
@@ -264,7 +265,7 @@ async fn once(
 
 fn fits(server: &Server, result: Value, options: &CallOptions) -> Result<Value, CallError> {
     if let Some(limit) = options.max_result_bytes {
-        let bytes = text::size(&result);
+        let bytes = json_bytes(&result);
         if bytes > limit {
             return Err(CallError::TooLarge {
                 server: server.name.to_string(),

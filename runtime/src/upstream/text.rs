@@ -39,22 +39,3 @@ pub(super) fn cut_json(value: Value, chars: usize) -> Value {
         Value::String(cut(&text, chars))
     }
 }
-
-/// How many bytes a value has as JSON.
-pub(super) fn size(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // A value can always be written.
-    let _ = serde_json::to_writer(&mut count, value);
-    count.0
-}

@@ -37,15 +37,41 @@ fn a_deny_rule_wins_in_every_mode_and_plan_hides_and_denies_what_changes_somethi
 #[test]
 fn a_denied_server_is_not_reached_through_the_registrys_own_tools() {
     let fixture = Fixture::new();
-    for denied in ["mcp__docs", "mcp__docs__*", "docs__*"] {
-        let session = fixture.session(Kind::ReadOnly, |builder| builder.rule(List::Deny, rule(denied), "test"));
-        let read = |server: &str| {
-            let input = json!({ "server": server, "uri": "docs://pages/1" });
-            let outcome = fixture.call(&session, "mcp_resources_read", input);
+    let hashed = |server: &str| devloop_core::catalogue::names::prefix(server);
+    for (server, denied) in [
+        ("docs", "mcp__docs".to_owned()),
+        ("docs", "mcp__docs__*".to_owned()),
+        ("docs", "docs__*".to_owned()),
+        ("docs", "mcp__devloop__docs__*".to_owned()),
+        ("my.srv", "my.srv__*".to_owned()),
+        ("my.srv", "mcp__my_srv".to_owned()),
+        ("my.srv", "my_srv__*".to_owned()),
+        ("my.srv", "mcp__my_srv__*".to_owned()),
+        ("my.srv", format!("{}*", hashed("my.srv"))),
+        ("my.srv", format!("mcp__{}*", hashed("my.srv"))),
+        ("my.srv", format!("mcp__devloop__{}*", hashed("my.srv"))),
+    ] {
+        let session = fixture.session(Kind::ReadOnly, |builder| {
+            builder.rule(List::Deny, rule(&denied), "test")
+        });
+        let asked = |tool: &str, server: &str, more: &[(&str, &str)]| {
+            let mut input = object(json!({ "server": server }));
+            input.extend(more.iter().map(|(key, value)| ((*key).to_owned(), json!(value))));
+            let outcome = fixture.call(&session, tool, Value::Object(input));
             code(&outcome).to_owned()
         };
-        assert_eq!(read("docs"), "permission_denied", "{denied}");
-        assert_eq!(read("other"), "unknown_server", "{denied}");
+        for (tool, more) in [
+            ("mcp_resources_read", &[("uri", "docs://pages/1")][..]),
+            ("mcp_resources_list", &[]),
+            ("mcp_prompts_list", &[]),
+            ("mcp_prompt_get", &[("name", "a")]),
+            ("mcp_task_get", &[("task_id", "a")]),
+            ("mcp_task_cancel", &[("task_id", "a")]),
+            ("mcp_task_list", &[]),
+        ] {
+            assert_eq!(asked(tool, server, more), "permission_denied", "{denied} {tool}");
+            assert_eq!(asked(tool, "other", more), "unknown_server", "{denied} {tool}");
+        }
     }
     // What it is asked for is looked at like a path.
     let session = fixture.session(Kind::ReadOnly, |builder| builder.mode(Mode::Bypass));

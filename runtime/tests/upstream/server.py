@@ -195,6 +195,26 @@ def call(id, params):
         send({"id": id, "error": {"code": -32602, "message": f"no tool {name}"}})
 
 
+# What each list has, by what it is known, how many, and how many on a page.
+PAGED = {
+    "resources/list": ("resources", "uri", 46, 10),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate", 25, 1),
+    "prompts/list": ("prompts", "name", 23, 10),
+    "tasks/list": ("tasks", "taskId", 21, 1),
+}
+
+
+def paged(id, method, params):
+    """A page. With an argument the server fails there: `METHOD CURSOR`."""
+    key, name, count, page = PAGED[method]
+    cursor = params.get("cursor", "0")
+    if ARGUMENT == f"{method} {cursor}":
+        return send({"id": id, "error": {"code": -32603, "message": "no luck"}})
+    start, end = int(cursor), min(int(cursor) + page, count)
+    items = [{name: f"{key}-{number}", "name": f"{key}-{number}"} for number in range(start, end)]
+    answer(id, {key: items, **({"nextCursor": str(end)} if end < count else {})})
+
+
 def request(id, method, params):
     if method == "initialize":
         if MODE == "slow":
@@ -216,6 +236,8 @@ def request(id, method, params):
         listed(id, params)
     elif method == "tools/call":
         threading.Thread(target=call, args=(id, params), daemon=True).start()
+    elif MODE == "pages" and method in PAGED:
+        paged(id, method, params)
     elif method == "resources/list":
         answer(id, {"resources": [{"uri": "file:///a", "name": "a"}]})
     elif method == "resources/templates/list":

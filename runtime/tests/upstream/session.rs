@@ -188,10 +188,122 @@ fn resources_prompts_and_tasks_are_reached_by_the_registrys_own_tools() {
         assert_eq!(code(&unknown), "unknown_server");
         let failed = call(&session, "mcp_prompts_list", json!({ "server": "down" })).await;
         assert_eq!(code(&failed), "server_failed");
-        let CallOutcome::Invalid(error) = call(&session, "mcp_resources_list", json!({ "cursor": "x" })).await else {
-            panic!("a cursor without a server says nothing");
+        session.upstreams().expect("connected").close().await;
+    });
+}
+
+#[test]
+fn lists_are_read_to_their_end_and_what_is_cut_is_told_with_how_to_go_on() {
+    let project = TestProject::new();
+    run(async {
+        let servers = [
+            ("p", fake(&["pages"])),
+            ("q", fake(&["pages", "resources/list 20"])),
+            ("t", fake(&["pages", "resources/templates/list 0"])),
+        ];
+        let session = session(&project, &servers, |builder| builder);
+        session.ready().await;
+        let count = |answer: &Value, list: &str, server: &str| {
+            let items = answer[list].as_array().expect("a list").iter();
+            items.filter(|item| item["server"] == server).count()
         };
-        assert!(error.to_string().contains("cursor"), "{error}");
+        let bound = "so many pages are read at once: 20";
+        let all = success(call(&session, "mcp_resources_list", json!({})).await);
+        for (server, resources, templates) in [("p", 46, 20), ("q", 20, 20), ("t", 46, 0)] {
+            assert_eq!(count(&all, "resources", server), resources, "{server}");
+            assert_eq!(count(&all, "templates", server), templates, "{server}");
+        }
+        let mut more = all["more"].as_array().expect("what is cut").clone();
+        for item in &mut more {
+            let reason = item["reason"].as_str().expect("a text").to_owned();
+            if reason != bound {
+                assert!(reason.contains("no luck"), "{reason}");
+                item["reason"] = json!("no luck");
+            }
+        }
+        assert_eq!(
+            more,
+            [
+                json!({"server": "p", "list": "templates", "cursor": "20", "reason": bound}),
+                json!({"server": "q", "list": "resources", "cursor": "20", "reason": "no luck"}),
+                json!({"server": "q", "list": "templates", "cursor": "20", "reason": bound}),
+                json!({"server": "t", "list": "templates", "reason": "no luck"}),
+            ]
+        );
+        // Everything is to be had with what `more` says.
+        let rest = json!({"server": "p", "list": "templates", "cursor": "20"});
+        let rest = success(call(&session, "mcp_resources_list", rest).await);
+        assert_eq!(count(&rest, "templates", "p"), 5);
+        assert_eq!((&rest["resources"], rest.get("more")), (&json!([]), None), "{rest}");
+        let rest = json!({"server": "p", "cursor": "40"});
+        let rest = success(call(&session, "mcp_resources_list", rest).await);
+        assert_eq!(count(&rest, "resources", "p"), 6);
+        assert_eq!((&rest["templates"], rest.get("more")), (&json!([]), None), "{rest}");
+        let failed = json!({"server": "q", "list": "resources", "cursor": "20"});
+        assert_eq!(
+            code(&call(&session, "mcp_resources_list", failed).await),
+            "server_failed"
+        );
+        let only = success(
+            call(
+                &session,
+                "mcp_resources_list",
+                json!({"server": "p", "list": "resources"}),
+            )
+            .await,
+        );
+        assert_eq!(
+            (count(&only, "resources", "p"), count(&only, "templates", "p")),
+            (46, 0)
+        );
+
+        let prompts = success(call(&session, "mcp_prompts_list", json!({})).await);
+        assert_eq!((count(&prompts, "prompts", "p"), prompts.get("more")), (23, None));
+        let prompts = success(call(&session, "mcp_prompts_list", json!({"server": "p", "cursor": "20"})).await);
+        assert_eq!((count(&prompts, "prompts", "p"), prompts.get("more")), (3, None));
+        let tasks = success(call(&session, "mcp_task_list", json!({"server": "p"})).await);
+        assert_eq!(count(&tasks, "tasks", "p"), 20);
+        assert_eq!(tasks["more"], json!([{"server": "p", "cursor": "20", "reason": bound}]));
+        let tasks = success(call(&session, "mcp_task_list", json!({"server": "p", "cursor": "20"})).await);
+        assert_eq!((count(&tasks, "tasks", "p"), tasks.get("more")), (1, None));
+        for tool in ["mcp_resources_list", "mcp_prompts_list", "mcp_task_list"] {
+            let CallOutcome::Invalid(error) = call(&session, tool, json!({ "cursor": "x" })).await else {
+                panic!("a cursor without a server says nothing");
+            };
+            assert!(error.to_string().contains("`server`"), "{error}");
+        }
+        session.upstreams().expect("connected").close().await;
+    });
+}
+
+#[test]
+fn a_list_of_all_servers_has_none_that_is_denied_however_the_rule_spells_it() {
+    let project = TestProject::new();
+    run(async {
+        for denied in ["mcp__my_srv", "my_srv__*", "mcp__devloop__my_srv__*", "my.srv__*"] {
+            let session = session(&project, &[("s", fake(&[])), ("my.srv", fake(&[]))], |builder| {
+                builder.rule(List::Deny, Rule::parse(denied).expect("a rule"), "test")
+            });
+            session.ready().await;
+            for (tool, items) in [("mcp_resources_list", "resources"), ("mcp_prompts_list", "prompts")] {
+                let listed = success(call(&session, tool, json!({})).await);
+                let servers: Vec<&Value> = listed[items]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|item| &item["server"])
+                    .collect();
+                assert_eq!(servers, ["s"], "{denied} {tool}");
+            }
+            session.upstreams().expect("connected").close().await;
+        }
+        // A rule about one list says nothing of the other.
+        let session = session(&project, &[("s", fake(&[]))], |builder| {
+            builder.rule(List::Deny, Rule::parse("mcp_resources_list").expect("a rule"), "test")
+        });
+        session.ready().await;
+        let listed = success(call(&session, "mcp_prompts_list", json!({})).await);
+        assert_eq!(listed["prompts"][0]["server"], "s");
         session.upstreams().expect("connected").close().await;
     });
 }

@@ -22,6 +22,9 @@ pub struct Input {
     /// Only this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// Go on there: the `cursor` of `more`; needs `server`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// What [`McpPromptsList`] answers.
@@ -29,9 +32,23 @@ pub struct Input {
 pub struct Output {
     /// Each with its `server`, `name`, `description` and `arguments`.
     pub prompts: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// Servers whose prompts are not all here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<Vec<OutputMoreItem>>,
     /// Servers that did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Vec<OutputFailedItem>>,
+}
+
+/// Part of the above.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OutputMoreItem {
+    /// Whose.
+    pub server: String,
+    /// Where to go on.
+    pub cursor: String,
+    /// Why it was cut.
+    pub reason: String,
 }
 
 /// Part of the above.
@@ -100,13 +117,15 @@ pub static MCP_PROMPTS_LIST: devloop_contract::Tool = devloop_contract::Tool {
     spec: "specs/tools/catalog/mcp_prompts_list.yaml",
     summary: "Lists the prompts that upstream servers offer.",
     details: r"Without `server` it asks every server that is connected. A server that does not answer is named among `failed`, and the
-others are listed all the same.",
+others are listed all the same.
+All pages are read, up to a bound. What was cut stands in `more`: call again with its `server` and `cursor`.",
     notes: &[],
     cautions: &[],
     description: r"Lists the prompts that upstream servers offer.
 
 Without `server` it asks every server that is connected. A server that does not answer is named among `failed`, and the
-others are listed all the same.",
+others are listed all the same.
+All pages are read, up to a bound. What was cut stands in `more`: call again with its `server` and `cursor`.",
     kind: devloop_contract::tool::Kind::ReadOnly,
     idempotent: true,
     destructive: false,
@@ -135,6 +154,12 @@ others are listed all the same.",
       "description": "Only this server.",
       "minLength": 1,
       "maxLength": 256
+    },
+    "cursor": {
+      "type": "string",
+      "description": "Go on there: the `cursor` of `more`; needs `server`.",
+      "minLength": 1,
+      "maxLength": 16384
     }
   }
 }"#,
@@ -155,6 +180,32 @@ others are listed all the same.",
       "items": {
         "type": "object",
         "additionalProperties": true
+      }
+    },
+    "more": {
+      "type": "array",
+      "description": "Servers whose prompts are not all here.",
+      "items": {
+        "type": "object",
+        "required": [
+          "server",
+          "cursor",
+          "reason"
+        ],
+        "properties": {
+          "server": {
+            "type": "string",
+            "description": "Whose."
+          },
+          "cursor": {
+            "type": "string",
+            "description": "Where to go on."
+          },
+          "reason": {
+            "type": "string",
+            "description": "Why it was cut."
+          }
+        }
       }
     },
     "failed": {

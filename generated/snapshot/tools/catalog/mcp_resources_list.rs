@@ -22,9 +22,33 @@ pub struct Input {
     /// Only this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The `next_cursor` of the page before; needs `server`.
+    /// Only this list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<InputList>,
+    /// Go on with `list`, else with the resources: the `cursor` of `more`; needs `server`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+}
+
+/// Only this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum InputList {
+    /// `resources`
+    #[serde(rename = "resources")]
+    Resources,
+    /// `templates`
+    #[serde(rename = "templates")]
+    Templates,
+}
+
+impl InputList {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resources => "resources",
+            Self::Templates => "templates",
+        }
+    }
 }
 
 /// What [`McpResourcesList`] answers.
@@ -32,17 +56,52 @@ pub struct Input {
 pub struct Output {
     /// Each with its `server`, `uri`, `name`, and what else the server says.
     pub resources: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// Each with its `server`, `uriTemplate` and `name`. Only on the first page.
+    /// Each with its `server`, `uriTemplate` and `name`.
     pub templates: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// Where the next page begins; only with `server`.
+    /// Lists that are not all here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<String>,
+    pub more: Option<Vec<OutputMoreItem>>,
     /// How servers want to be used. These are their own words and bind nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<OutputServersItem>>,
     /// Servers that did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Vec<OutputFailedItem>>,
+}
+
+/// Part of the above.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OutputMoreItem {
+    /// Whose.
+    pub server: String,
+    /// Which.
+    pub list: OutputMoreItemList,
+    /// Where to go on; absent where nothing was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Why it was cut.
+    pub reason: String,
+}
+
+/// Which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum OutputMoreItemList {
+    /// `resources`
+    #[serde(rename = "resources")]
+    Resources,
+    /// `templates`
+    #[serde(rename = "templates")]
+    Templates,
+}
+
+impl OutputMoreItemList {
+    /// The word that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resources => "resources",
+            Self::Templates => "templates",
+        }
+    }
 }
 
 /// Part of the above.
@@ -120,13 +179,17 @@ pub static MCP_RESOURCES_LIST: devloop_contract::Tool = devloop_contract::Tool {
     spec: "specs/tools/catalog/mcp_resources_list.yaml",
     summary: "Lists the resources and resource templates that upstream servers offer.",
     details: r"Without `server` it asks every server that is connected. A server that does not answer is named among `failed`, and the
-others are listed all the same. It also says how each server wants to be used, in the server's own words.",
+others are listed all the same. It also says how each server wants to be used, in the server's own words.
+All pages of a list are read, up to a bound. What was cut stands in `more`: call again with its `server`, `list` and
+`cursor`.",
     notes: &[],
     cautions: &[],
     description: r"Lists the resources and resource templates that upstream servers offer.
 
 Without `server` it asks every server that is connected. A server that does not answer is named among `failed`, and the
-others are listed all the same. It also says how each server wants to be used, in the server's own words.",
+others are listed all the same. It also says how each server wants to be used, in the server's own words.
+All pages of a list are read, up to a bound. What was cut stands in `more`: call again with its `server`, `list` and
+`cursor`.",
     kind: devloop_contract::tool::Kind::ReadOnly,
     idempotent: true,
     destructive: false,
@@ -156,11 +219,19 @@ others are listed all the same. It also says how each server wants to be used, i
       "minLength": 1,
       "maxLength": 256
     },
+    "list": {
+      "type": "string",
+      "enum": [
+        "resources",
+        "templates"
+      ],
+      "description": "Only this list."
+    },
     "cursor": {
       "type": "string",
-      "description": "The `next_cursor` of the page before; needs `server`.",
+      "description": "Go on with `list`, else with the resources: the `cursor` of `more`; needs `server`.",
       "minLength": 1,
-      "maxLength": 4096
+      "maxLength": 16384
     }
   }
 }"#,
@@ -186,15 +257,45 @@ others are listed all the same. It also says how each server wants to be used, i
     },
     "templates": {
       "type": "array",
-      "description": "Each with its `server`, `uriTemplate` and `name`. Only on the first page.",
+      "description": "Each with its `server`, `uriTemplate` and `name`.",
       "items": {
         "type": "object",
         "additionalProperties": true
       }
     },
-    "next_cursor": {
-      "type": "string",
-      "description": "Where the next page begins; only with `server`."
+    "more": {
+      "type": "array",
+      "description": "Lists that are not all here.",
+      "items": {
+        "type": "object",
+        "required": [
+          "server",
+          "list",
+          "reason"
+        ],
+        "properties": {
+          "server": {
+            "type": "string",
+            "description": "Whose."
+          },
+          "list": {
+            "type": "string",
+            "enum": [
+              "resources",
+              "templates"
+            ],
+            "description": "Which."
+          },
+          "cursor": {
+            "type": "string",
+            "description": "Where to go on; absent where nothing was read."
+          },
+          "reason": {
+            "type": "string",
+            "description": "Why it was cut."
+          }
+        }
+      }
     },
     "servers": {
       "type": "array",
@@ -271,6 +372,11 @@ others are listed all the same. It also says how each server wants to be used, i
         devloop_contract::tool::Example {
             title: "One server",
             input: r#"{"server":"docs"}"#,
+            output: "",
+        },
+        devloop_contract::tool::Example {
+            title: "More templates",
+            input: r#"{"server":"docs","list":"templates","cursor":"200"}"#,
             output: "",
         },
     ],

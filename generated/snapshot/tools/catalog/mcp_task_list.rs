@@ -22,6 +22,9 @@ pub struct Input {
     /// Only this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// Go on there: the `cursor` of `more`; needs `server`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// What [`McpTaskList`] answers.
@@ -29,9 +32,23 @@ pub struct Input {
 pub struct Output {
     /// Each with its `server`, `taskId`, `status`, and what else the server says.
     pub tasks: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// Servers whose tasks are not all here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<Vec<OutputMoreItem>>,
     /// Servers that did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Vec<OutputFailedItem>>,
+}
+
+/// Part of the above.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct OutputMoreItem {
+    /// Whose.
+    pub server: String,
+    /// Where to go on.
+    pub cursor: String,
+    /// Why it was cut.
+    pub reason: String,
 }
 
 /// Part of the above.
@@ -99,12 +116,14 @@ pub static MCP_TASK_LIST: devloop_contract::Tool = devloop_contract::Tool {
     handler: "mcp_task_list",
     spec: "specs/tools/catalog/mcp_task_list.yaml",
     summary: "Lists the tasks that upstream servers carry out for this session.",
-    details: "Without `server` it asks every server that is connected; those that know no tasks are left out.",
+    details: r"Without `server` it asks every server that is connected; those that know no tasks are left out.
+All pages are read, up to a bound. What was cut stands in `more`: call again with its `server` and `cursor`.",
     notes: &[],
     cautions: &[],
     description: r"Lists the tasks that upstream servers carry out for this session.
 
-Without `server` it asks every server that is connected; those that know no tasks are left out.",
+Without `server` it asks every server that is connected; those that know no tasks are left out.
+All pages are read, up to a bound. What was cut stands in `more`: call again with its `server` and `cursor`.",
     kind: devloop_contract::tool::Kind::ReadOnly,
     idempotent: true,
     destructive: false,
@@ -133,6 +152,12 @@ Without `server` it asks every server that is connected; those that know no task
       "description": "Only this server.",
       "minLength": 1,
       "maxLength": 256
+    },
+    "cursor": {
+      "type": "string",
+      "description": "Go on there: the `cursor` of `more`; needs `server`.",
+      "minLength": 1,
+      "maxLength": 16384
     }
   }
 }"#,
@@ -153,6 +178,32 @@ Without `server` it asks every server that is connected; those that know no task
       "items": {
         "type": "object",
         "additionalProperties": true
+      }
+    },
+    "more": {
+      "type": "array",
+      "description": "Servers whose tasks are not all here.",
+      "items": {
+        "type": "object",
+        "required": [
+          "server",
+          "cursor",
+          "reason"
+        ],
+        "properties": {
+          "server": {
+            "type": "string",
+            "description": "Whose."
+          },
+          "cursor": {
+            "type": "string",
+            "description": "Where to go on."
+          },
+          "reason": {
+            "type": "string",
+            "description": "Why it was cut."
+          }
+        }
       }
     },
     "failed": {

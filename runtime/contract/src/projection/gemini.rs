@@ -200,7 +200,7 @@ impl<'s> Walker<'s> {
             {
                 return self.as_text(map.get("description"), "an object without properties of its own");
             }
-            "array" if !map.get("items").is_some_and(Value::is_object) => {
+            "array" if !map.get("items").is_some_and(Value::is_object) || map.contains_key("prefixItems") => {
                 return self.as_text(map.get("description"), "an array without one schema for its items");
             }
             "string" | "number" | "integer" | "boolean" | "array" | "object" => kind.to_uppercase(),

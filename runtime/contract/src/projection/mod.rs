@@ -1,7 +1,8 @@
 //! Schemas in the forms that providers accept.
 //!
-//! Answers for pure functions from one internal JSON Schema to each provider's dialect, for what gets lost on the way
-//! ([`Loss`]), and for what no client accepts ([`refusal`]). They live here because the generator tells the author of a
+//! Answers for one form of JSON Schema, whatever draft it was written in ([`in_2020_12`]), for pure functions from there to
+//! each provider's dialect, for what gets lost on the way ([`Loss`]), and for what no client accepts ([`refusal`]). They
+//! live here because the generator tells the author of a
 //! spec the same losses that the runtime will have. Leaves out the rest of a declaration (name, description), and
 //! validation.
 //!
@@ -9,16 +10,21 @@
 //! `properties` are names: all of these pass through as they are.
 
 mod description;
+mod draft;
 mod gemini;
 mod openai;
+mod output;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
 pub use description::{OPENAI_DESCRIPTION, description};
+pub use draft::in_2020_12;
 pub use gemini::gemini;
 pub use openai::openai_strict;
+pub use output::{OVERSIZED, published_output};
 
 /// Schemas that nest deeper are refused; it bounds every recursion here.
 pub const DEPTH: usize = 64;
@@ -54,6 +60,7 @@ pub struct Projected {
 
 /// The schema as it is published and judged by: annotations of the runtime are gone; an object with properties says what
 /// is `required` and, unless something else was said or it is one part of a composition, that nothing else may be in it.
+/// A key that is required and not listed is listed, as it may be sent and must be.
 ///
 /// An annotation is a key of a schema that begins with `~` or `x-`. Idempotent.
 pub fn published(schema: &Value) -> Value {
@@ -69,19 +76,11 @@ pub fn published(schema: &Value) -> Value {
     {
         // Clients want `properties`; that the object is open has to be said then, as it would read as closed.
         root.insert("properties".into(), json!({}));
+        list_required(root);
         root.entry("required").or_insert_with(|| json!([]));
         root.entry("additionalProperties").or_insert(Value::Bool(true));
     }
     published
-}
-
-/// The schema of an output as it is published: annotations of the runtime are gone, and nothing is closed, as a new field
-/// in an answer must break nobody.
-pub fn published_output(schema: &Value) -> Value {
-    match schema {
-        Value::Object(map) => rebuilt(map, &|_, below| published_output(below)).into(),
-        other => other.clone(),
-    }
 }
 
 /// Why no client takes the schema as a tool's input, if so.
@@ -103,14 +102,21 @@ pub fn refusal(schema: &Value) -> Option<String> {
     if root.get("properties").is_some_and(|properties| !properties.is_object()) {
         return Some("`properties` must be an object".to_owned());
     }
-    refused_below(schema, 0)
+    refused_below(schema, 0).or_else(|| unfillable(schema, Closing::Here))
 }
 
 fn refused_below(schema: &Value, depth: usize) -> Option<String> {
     if depth > DEPTH {
         return Some(format!("nested deeper than {DEPTH} levels"));
     }
-    let mut refusal = None;
+    let lists = |map: &&Map<String, Value>| depth == 0 || map.contains_key("properties");
+    let mut refusal = schema.as_object().filter(lists).and_then(|map| {
+        let name = unlisted(map).chain(needed(map)).find(|name| !is_property_name(name))?;
+        Some(format!(
+            "the key {}, which is required, is not of the form [a-zA-Z0-9_.-]{{1,64}} that providers accept",
+            cut(&Value::from(name).to_string())
+        ))
+    });
     each_schema(schema, &mut |keyword, name, below| {
         if refusal.is_some() {
             return;
@@ -125,6 +131,97 @@ fn refused_below(schema: &Value, depth: usize) -> Option<String> {
         }
     });
     refusal
+}
+
+/// Why no value can be an object where the schema asks for one, if so: a key has to be there and may not. What is one part
+/// of a composition is not looked at, and of alternatives one has to be left.
+fn unfillable(schema: &Value, closing: Closing) -> Option<String> {
+    let map = schema.as_object()?;
+    if closing == Closing::Here
+        && is_object(map)
+        && let Some(name) = unlisted(map).next()
+        && is_closed(map)
+    {
+        return Some(format!(
+            "{} is required and may not be sent: `properties` does not list it, and nothing else is allowed",
+            cut(&Value::from(name).to_string())
+        ));
+    }
+    let mut refusal = None;
+    let mut left = false;
+    let mut alternative = None;
+    each_schema(schema, &mut |keyword, _, below| {
+        let found = unfillable(below, closing_below(map, keyword, closing, Closing::Here));
+        match keyword {
+            "anyOf" | "oneOf" if found.is_some() => alternative = alternative.take().or(found),
+            "anyOf" | "oneOf" => left = true,
+            _ => refusal = refusal.take().or(found),
+        }
+    });
+    refusal.or(alternative.filter(|_| !left))
+}
+
+/// Whether a schema describes objects, perhaps beside something else.
+fn is_object(map: &Map<String, Value>) -> bool {
+    match map.get("type") {
+        None => map.contains_key("properties"),
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(kind) => kind == "object",
+    }
+}
+
+/// Whether an object takes no other keys than its `properties`.
+fn is_closed(map: &Map<String, Value>) -> bool {
+    let refused = |keyword: &str| map.get(keyword) == Some(&Value::Bool(false));
+    !map.contains_key("patternProperties")
+        && (refused("additionalProperties") || (refused("unevaluatedProperties") && composition(map) == 1))
+}
+
+/// The keys that an object requires and does not list.
+fn unlisted(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let required = map.get("required").and_then(Value::as_array).into_iter().flatten();
+    let listed = map.get("properties").and_then(Value::as_object);
+    required
+        .filter_map(Value::as_str)
+        .filter(move |name| listed.is_none_or(|listed| !listed.contains_key(*name)))
+}
+
+/// The keys that have to be beside others.
+fn needed(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let needs = map.get("dependentRequired").and_then(Value::as_object);
+    let needs = needs.into_iter().flat_map(Map::values).filter_map(Value::as_array);
+    needs.flatten().filter_map(Value::as_str)
+}
+
+/// The most bytes that are written again to say of keys what a schema says of all others.
+const REPEATED: usize = 16 << 10;
+
+/// Lists the keys that an object requires, each as what may stand there now: some readers are told of listed keys alone,
+/// and who closes an object means those as well.
+fn list_required(map: &mut Map<String, Value>) {
+    if is_closed(map) || map.contains_key("unevaluatedProperties") {
+        return;
+    }
+    let names: BTreeSet<String> = unlisted(map).chain(needed(map)).map(str::to_owned).collect();
+    if names.is_empty() {
+        return;
+    }
+    let each = match map.get("additionalProperties") {
+        // Where patterns of keys hold for them, too, these go on to hold.
+        Some(each @ Value::Object(_)) if !map.contains_key("patternProperties") => each.clone(),
+        _ => json!({}),
+    };
+    // Not without bounds, as an object in an object in an object would double each time.
+    let each = if each.to_string().len().saturating_mul(names.len()) <= REPEATED {
+        each
+    } else {
+        json!({})
+    };
+    if let Some(Value::Object(listed)) = map.get_mut("properties") {
+        for name in names {
+            listed.entry(name).or_insert_with(|| each.clone());
+        }
+    }
 }
 
 fn is_property_name(name: &str) -> bool {
@@ -273,10 +370,15 @@ fn publish(schema: &Value, closing: Closing, shared: Closing) -> Value {
     let mut out = rebuilt(map, &|key, below| {
         publish(below, closing_below(map, key, closing, shared), shared)
     });
-    let is_object = out.get("type").is_none_or(|kind| kind == "object");
-    if is_object && out.get("properties").is_some_and(Value::is_object) {
+    if is_object(&out) && out.get("properties").is_some_and(Value::is_object) {
+        if closing == Closing::Here {
+            list_required(&mut out);
+        }
         out.entry("required").or_insert_with(|| json!([]));
-        if closing == Closing::Here && composition(&out) == 0 {
+        // With fewer keys than it must have nothing would be an object.
+        let fewest = out.get("minProperties").and_then(Value::as_u64).unwrap_or_default();
+        let listed = out["properties"].as_object().map_or(0, Map::len) as u64;
+        if closing == Closing::Here && composition(&out) == 0 && fewest <= listed {
             out.entry("additionalProperties").or_insert(Value::Bool(false));
         }
     }

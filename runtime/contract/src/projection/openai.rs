@@ -271,7 +271,7 @@ impl<'s> Walker<'s> {
         }
         if kinds.contains(&"array") {
             match map.get("items") {
-                Some(items @ Value::Object(_)) => {
+                Some(items @ Value::Object(_)) if !map.contains_key("prefixItems") => {
                     let items = self.below(&["items"], items, depth + 1)?;
                     out.insert("items".into(), items);
                 }

@@ -29,7 +29,7 @@ impl Default for Budget {
 }
 
 /// The field of a result that was cut down, in which it says so.
-pub const FIELD: &str = "oversized";
+pub const FIELD: &str = devloop_contract::projection::OVERSIZED;
 
 /// The kind of artifact that a whole result is.
 pub const KIND: &str = "tool_result";

@@ -4,6 +4,9 @@
 //! sizes bounded before anything is written. Leaves out when a call is recorded, and what a decision says, which is taken
 //! as it comes.
 //!
+//! A record is made when its call ends. A process that is killed after a call had its effect and before that leaves the
+//! effect without a record.
+//!
 //! The newest some 70 MiB are kept. An append is not synced: a record survives the process, not a power failure. Whoever
 //! must not block gives its calls to a [`Writer`].
 

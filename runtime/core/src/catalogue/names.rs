@@ -45,10 +45,25 @@ pub fn is_of(server: &str, name: &str) -> bool {
 }
 
 /// What the names of a server's tools begin with.
-fn prefix(server: &str) -> String {
+pub fn prefix(server: &str) -> String {
     let mut prefix = segment(server, First::Letter);
     prefix.push_str("__");
     prefix
+}
+
+/// What tells names apart for a person: letters and digits alone, in lower case, without made-up suffixes.
+pub(super) fn plain(name: &str) -> String {
+    let mut plain = String::with_capacity(name.len());
+    for segment in name.split("__") {
+        let kept = if has_suffix(segment) {
+            &segment[..segment.len() - HASH - 1]
+        } else {
+            segment
+        };
+        let letters = kept.nfkc().filter(|c| c.is_alphanumeric());
+        plain.extend(letters.flat_map(char::to_lowercase));
+    }
+    plain
 }
 
 /// What a segment may begin with. Some providers want a letter at the beginning of a name.
@@ -106,10 +121,10 @@ fn is_fit(segment: &str, first: First) -> bool {
 
 /// Whether a segment ends as a made-up one does.
 fn has_suffix(segment: &str) -> bool {
-    segment.len() > HASH && {
-        let (before, end) = segment.split_at(segment.len() - HASH);
-        before.ends_with('-') && end.bytes().all(|b| ALPHABET.contains(&b))
-    }
+    let at = segment.len().saturating_sub(HASH);
+    segment
+        .split_at_checked(at)
+        .is_some_and(|(before, end)| before.ends_with('-') && end.bytes().all(|b| ALPHABET.contains(&b)))
 }
 
 /// The 32 characters of base 32 in lower case.

@@ -5,17 +5,16 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::io;
 use std::time::Duration;
 
-use devloop_contract::projection::refusal;
+use devloop_contract::projection::{in_2020_12, refusal};
 use devloop_contract::tool::{Exposure, Kind, Parallelism};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::names::served;
-use crate::registry::{Conflict, Definition, Hints, Owner, Text, Trust};
-use crate::text::is_harmful;
+use crate::registry::{Conflict, Definition, Hints, Owner, Schema, Text, Trust};
+use crate::text::{is_harmful, json_bytes};
 
 /// How long a server's tool may take: nobody knows what it does.
 const TIMEOUT: Duration = Duration::from_mins(3);
@@ -156,7 +155,7 @@ pub(super) fn take(server: &str, offered: Vec<Offered>) -> Result<Taken, Refused
     let mut told = HashSet::new();
     let mut bytes = 0_usize;
     for tool in &offered {
-        bytes = bytes.saturating_add(size(tool));
+        bytes = bytes.saturating_add(json_bytes(tool));
         if !seen.insert(tool.name.as_str()) && told.insert(tool.name.as_str()) {
             reasons.push(Reason::Duplicate {
                 name: shown(&tool.name),
@@ -216,14 +215,18 @@ fn fault(tool: &Offered) -> Option<String> {
     ];
     schemas.into_iter().find_map(|(which, schema)| {
         let schema = schema?;
-        let bytes = size(schema);
+        let bytes = json_bytes(schema);
         if bytes > SCHEMA_BYTES {
             return Some(format!(
                 "its {which} schema has {bytes} bytes; at most {SCHEMA_BYTES} are taken"
             ));
         }
         // A schema of the output that no client takes is left out; the tool can be called all the same.
-        let refusal = (which == "input").then(|| refusal(schema)).flatten();
+        let refusal = match in_2020_12(schema) {
+            Ok(schema) if which == "input" => refusal(&schema),
+            Ok(_) => None,
+            Err(reason) => Some(reason.to_string()),
+        };
         refusal.map(|reason| format!("its {which} schema: {reason}"))
     })
 }
@@ -275,14 +278,11 @@ fn definition(server: &str, offered: Offered) -> Definition {
     tool.category = server.to_owned().into();
     tool.input_schema = offered.input_schema.into();
     // The protocol wants an object, and one tool with another output makes clients refuse the whole list.
-    if offered
-        .output_schema
-        .as_ref()
-        .is_some_and(|schema| schema["type"] != "object")
-    {
+    tool.output_schema = offered.output_schema.map(Schema::from);
+    let is_object = |schema: &Schema| schema.value().is_ok_and(|schema| schema["type"] == "object");
+    if tool.output_schema.as_ref().is_some_and(|schema| !is_object(schema)) {
         tool.notes.push(NO_OUTPUT_SCHEMA.into());
-    } else {
-        tool.output_schema = offered.output_schema.map(Into::into);
+        tool.output_schema = None;
     }
     tool.annotations = (!claims.is_empty()).then_some(claims);
     tool
@@ -338,27 +338,6 @@ fn shown(name: &str) -> String {
     let cut: String = name.chars().take(80).collect();
     let more = if cut.len() < name.len() { "…" } else { "" };
     format!("{}{more}", cut.escape_debug())
-}
-
-/// The size as JSON, without the text.
-fn size(value: &impl Serialize) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // What can't be written as JSON is no catalogue either.
-    match serde_json::to_writer(&mut count, value) {
-        Ok(()) => count.0,
-        Err(_) => usize::MAX,
-    }
 }
 
 /// A tool that can't be compiled.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use devloop_contract::tool::{Exposure, Kind};
 
 use super::search::{self, Words};
-use super::{Entry, Tools};
+use super::{Entry, Tools, names};
 use crate::registry::{Definition, Owner, Text};
-use crate::text::nearest;
+use crate::text::distance;
 
 /// The tool that loads others. Without it in a catalogue nothing is deferred.
 pub const TOOL_SEARCH: &str = "tool_search";
@@ -199,17 +199,30 @@ impl<R> Snapshot<R> {
         found.into_iter().map(|entry| Arc::clone(entry)).collect()
     }
 
-    /// The names and aliases nearest to one that is not there, best first, at most three.
+    /// The names and aliases nearest to one that is not there, best first, at most three. A server's tool is found by what
+    /// the server calls it, too, and however clients write that.
     pub fn nearest(&self, name: &str) -> Vec<String> {
         self.nearest_among(name, |entry| !self.hides(entry.definition()))
     }
 
     pub(super) fn nearest_among(&self, name: &str, among: impl Fn(&Entry<R>) -> bool) -> Vec<String> {
-        let known = self
-            .all()
-            .filter(|entry| among(entry))
-            .flat_map(|entry| entry.definition().names());
-        nearest(name, known, 3).into_iter().map(str::to_owned).collect()
+        let plain = names::plain(name);
+        let mut near: Vec<(usize, &str)> = Vec::new();
+        for entry in self.all().filter(|entry| among(entry)) {
+            let tool = entry.definition();
+            near.extend(tool.names().filter_map(|known| Some((distance(name, known)?, known))));
+            if let Some(nearer) = made_up(tool).iter().filter_map(|known| distance(&plain, known)).min() {
+                near.push((nearer, &*tool.name));
+            }
+        }
+        near.sort_unstable();
+        let mut nearest: Vec<String> = Vec::new();
+        for (_, known) in near {
+            if nearest.len() < 3 && !nearest.iter().any(|one| one == known) {
+                nearest.push(known.to_owned());
+            }
+        }
+        nearest
     }
 
     /// The tools that a model is shown, by name, each once: those that are permitted in this phase and are not deferred, or
@@ -285,4 +298,16 @@ fn is_permitted(tool: &Definition, phase: Phase) -> bool {
 /// Whether a tool waits for a search. The search itself can't: nothing would find it.
 pub(super) fn is_deferred(tool: &Definition) -> bool {
     tool.exposure == Exposure::Deferred && tool.name != TOOL_SEARCH
+}
+
+/// How else a server's tool may be called whose name is made up: as the server calls it, and without the suffix.
+fn made_up(tool: &Definition) -> Vec<String> {
+    let Owner::Server(server) = &tool.owner else {
+        return Vec::new();
+    };
+    let original = format!("{server}__{}", tool.source);
+    if original == *tool.name {
+        return Vec::new();
+    }
+    vec![names::plain(&original), names::plain(&tool.name)]
 }

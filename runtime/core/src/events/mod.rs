@@ -358,7 +358,8 @@ impl EventReader {
 
     /// How many numbers were passed over so far: of events too old to be kept, and of those that cannot be read.
     pub fn lost(&self) -> u64 {
-        self.follower.skipped().numbers + self.unknown
+        let skipped = self.follower.skipped();
+        skipped.numbers + skipped.pruned + self.unknown
     }
 
     /// The number from which a later reader would go on.

@@ -3,13 +3,21 @@
 //! Answers for the names by which rules know a tool, for what the call is about, and for the paths that it names. Leaves
 //! out what rules say.
 
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use devloop_contract::Tool;
 use devloop_contract::tool::Kind;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization as _;
 
+use super::address;
+use super::glob::Wild;
+use super::names::Names;
 use super::rule::Rule;
-use super::signature::{Signature, rule_of};
-use crate::registry::{Definition, Invocation, Owner, Text, Trust};
+use super::sensitive::sensitive;
+use super::signature::{Signature, rule_of, value};
+use crate::registry::{Definition, Invocation, Trust};
 
 /// What separates the commands of a shell's line, or makes one out of a text.
 const OPERATORS: [char; 10] = [';', '&', '|', '\n', '\r', '`', '(', ')', '<', '>'];
@@ -21,6 +29,9 @@ const MOST_COMMANDS: usize = 1_000;
 /// Fields of an untrusted tool whose texts are looked at as paths: those with one of these in their name.
 const PATHLIKE: [&str; 8] = ["path", "file", "dir", "folder", "source", "dest", "target", "uri"];
 
+/// How many paths of a call are followed to the files that they lead to. A call that names more is denied.
+pub(super) const MOST_FOLLOWED: usize = 10_000;
+
 /// How deep an untrusted tool's input is searched for paths; JSON that comes as text is no deeper.
 const DEEPEST: usize = 128;
 
@@ -31,19 +42,27 @@ pub struct Call {
     trust: Trust,
     signature: Signature,
     remember: Option<Rule>,
-    /// By which every rule knows the tool.
-    names: Vec<Text>,
-    /// By which rules that hold back know it as well: names that another tool could have, too.
-    other_names: Vec<Text>,
+    /// By which rules know the tool.
+    names: Names,
+    /// Of a tool of the registry that goes on to an upstream server: the names that it would have there.
+    reached: Option<Names>,
     affected: Vec<String>,
     /// Paths that an untrusted tool seems to be given.
     suspected: Vec<String>,
+    /// Paths of both that lead to a file of another name, with that name.
+    links: Vec<(String, String)>,
+    /// Whether there were more of them than are followed.
+    names_too_many: bool,
     /// Whether it starts programs by a text that a shell would read as more than one command.
     is_compound: bool,
     /// The commands of such a text, roughly: quotes are not heeded.
     commands: Vec<String>,
     /// The content, and those commands, as they could be written as well.
     spelled: Vec<String>,
+    /// The content with each reading of the addresses in it, in plain form.
+    addresses: Vec<String>,
+    /// Whether an address in it takes back a part of itself.
+    wanders: bool,
 }
 
 impl Call {
@@ -66,10 +85,27 @@ impl Call {
             (Ok(_), Trust::Untrusted) => (!tool.permission.rule.is_empty()).then(|| Rule::tool(&*tool.name)),
         };
         let signature = signature.unwrap_or_else(|_| Signature::bare(&*tool.name));
-        let (names, other_names) = names(tool, &signature);
+        let names = Names::of(tool, signature.tool());
+        // The registry's own tools that go on to a server name it in their input.
+        let text = |field: &str| input.get(field).and_then(Value::as_str);
+        let server = text("server").filter(|_| tool.built_in().is_some_and(Tool::is_of_catalog));
+        let reached = server.map(|server| Names::of_would_be(server, &tool.name));
         let mut suspected = Vec::new();
         if tool.trust == Trust::Untrusted {
             suspect(input, Named::Otherwise, DEEPEST, &mut suspected);
+        }
+        // What a server is asked for is looked at as a path would be.
+        if let Some(uri) = text("uri").filter(|_| reached.is_some()) {
+            let path = path_in(uri);
+            // One that is seen as it is written is not told in other words as well.
+            let hidden = || {
+                address::readings(uri)
+                    .into_iter()
+                    .find(|path| sensitive(path).is_some())
+            };
+            let hidden = if sensitive(&path).is_some() { None } else { hidden() };
+            suspected.push(path);
+            suspected.extend(hidden);
         }
         let is_compound =
             tool.kind == Kind::Execute && signature.content().is_some_and(|content| content.contains(OPERATORS));
@@ -79,17 +115,29 @@ impl Call {
             signature,
             remember: None,
             names,
-            other_names,
+            reached,
             affected: affected.to_vec(),
             suspected,
+            links: Vec::new(),
+            names_too_many: false,
             is_compound,
             commands: Vec::new(),
             spelled: Vec::new(),
+            addresses: Vec::new(),
+            wanders: false,
         };
         if is_compound {
             call.commands = commands(call.content().unwrap_or_default());
         }
         call.spelled = call.spelled_otherwise();
+        if call.is_judged() && call.content().is_some() {
+            // Whatever a server is asked for is an address to it.
+            let is_address =
+                |field: &str, text: &str| (call.reached.is_some() && field == "uri") || address::is_one(text);
+            let template = &*tool.permission.signature;
+            let (addresses, wanders) = addresses(template, input, is_address);
+            (call.addresses, call.wanders) = (addresses, wanders);
+        }
         // What doesn't mean this very call would be remembered in vain, or for others.
         call.remember = remember.filter(|rule| rule.loosens(&call));
         call
@@ -99,35 +147,24 @@ impl Call {
     /// that hold back know it so.
     #[must_use]
     pub fn served_by(mut self, server: &str) -> Self {
-        let names: Vec<Text> = self
-            .names
-            .iter()
-            .map(|name| format!("mcp__{server}__{name}").into())
-            .collect();
-        self.other_names.extend(names);
-        self.other_names.push(format!("mcp__{server}").into());
+        self.names.served_by(server);
+        if let Some(reached) = &mut self.reached {
+            reached.served_by(server);
+        }
         self
     }
 
-    /// The call as one that goes on to an upstream server, whatever tool it is made by: rules that hold the server back
-    /// hold it back, too, and what it asks for there is looked at as a path would be.
+    /// The call with the files that its paths lead to: `real` says under which other name a path is known, from the project
+    /// directory down or absolute. Sensitive files are looked for among these as well. Asked once for each path, and not
+    /// at all when the call names none.
     #[must_use]
-    pub fn goes_to(mut self, server: &str, asks_for: Option<&str>) -> Self {
-        let tools: Vec<Text> = self
-            .names
-            .iter()
-            .flat_map(|name| {
-                [
-                    format!("mcp__{server}__{name}").into(),
-                    format!("{server}__{name}").into(),
-                ]
-            })
-            .collect();
-        self.other_names.extend(tools);
-        let server = format!("mcp__{server}");
-        self.other_names.push(spelled(&server).into());
-        self.other_names.push(server.into());
-        self.suspected.extend(asks_for.map(path_in));
+    pub fn followed(mut self, real: impl Fn(&str) -> Option<String>) -> Self {
+        let paths: BTreeSet<&String> = self.affected.iter().chain(&self.suspected).collect();
+        self.names_too_many = paths.len() > MOST_FOLLOWED;
+        if !self.names_too_many {
+            let links = paths.into_iter().filter_map(|path| Some((path.clone(), real(path)?)));
+            self.links = links.collect();
+        }
         self
     }
 
@@ -178,12 +215,34 @@ impl Call {
         &self.suspected
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(|name| &**name)
+    /// The paths that lead to a file of another name, with that name.
+    pub(super) fn links(&self) -> &[(String, String)] {
+        &self.links
     }
 
-    pub(super) fn other_names(&self) -> impl Iterator<Item = &str> {
-        self.other_names.iter().map(|name| &**name)
+    /// Whether it names more paths than are followed.
+    pub(super) fn names_too_many(&self) -> bool {
+        self.names_too_many
+    }
+
+    /// Whether an address in its content takes back a part of itself.
+    pub(super) fn wanders(&self) -> bool {
+        self.wanders
+    }
+
+    /// The names for all rules.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.sure()
+    }
+
+    /// The names for rules that hold back.
+    pub(super) fn all_names(&self) -> impl Iterator<Item = &str> {
+        self.names.all().chain(self.reached_names())
+    }
+
+    /// Those by which such a rule means the server that the call goes on to.
+    fn reached_names(&self) -> impl Iterator<Item = &str> {
+        self.reached.iter().flat_map(Names::all)
     }
 
     pub(super) fn content(&self) -> Option<&str> {
@@ -229,6 +288,47 @@ fn plain_command(command: &str) -> String {
         .join(" ")
 }
 
+/// The content of a template with each reading of the addresses that stand in its fields, and whether one of these takes
+/// back a part of itself.
+fn addresses(template: &str, input: &Value, is_address: impl Fn(&str, &str) -> bool) -> (Vec<String>, bool) {
+    let found = RefCell::new(Vec::new());
+    // Fields are read once, to know how many readings there are.
+    let read = |field: &str| {
+        let text = value(input, field);
+        let readings = if is_address(field, &text) {
+            address::readings(&text)
+        } else {
+            Vec::new()
+        };
+        let wanders = !readings.is_empty() && address::wanders(&text);
+        found.borrow_mut().push((address::fold(&text), readings, wanders));
+        text
+    };
+    if Signature::fill_with(template, read).is_err() {
+        return (Vec::new(), false);
+    }
+    let found = found.into_inner();
+    let many = found.iter().map(|(_, readings, _)| readings.len()).max().unwrap_or(0);
+    let mut contents: Vec<String> = Vec::new();
+    for number in 0..many {
+        let fields = Cell::new(0);
+        let reading = |_: &str| {
+            let (folded, readings, _) = &found[fields.replace(fields.get() + 1)];
+            readings.get(number).or(readings.last()).unwrap_or(folded).clone()
+        };
+        if let Ok(filled) = Signature::fill_with(template, reading)
+            && let Some(content) = filled.content
+        {
+            let content = address::fold(&content);
+            contents.push(address::plain(&content));
+            contents.push(content);
+        }
+    }
+    contents.sort_unstable();
+    contents.dedup();
+    (contents, found.iter().any(|(_, _, wanders)| *wanders))
+}
+
 /// One more than are looked at, at most.
 fn commands(content: &str) -> Vec<String> {
     let blank = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '$' | '!' | '"' | '\'');
@@ -241,82 +341,91 @@ fn commands(content: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names for all rules, and those for rules that hold back alone.
-fn names(tool: &Definition, signature: &Signature) -> (Vec<Text>, Vec<Text>) {
-    let mut sure: Vec<Text> = tool.names().map(|name| name.to_owned().into()).collect();
-    if !sure.iter().any(|name| name == signature.tool()) {
-        sure.push(signature.tool().to_owned().into());
-    }
-    // As Claude Code calls what this server offers, when the server has its usual name.
-    let mut other: Vec<Text> = vec!["mcp__devloop".into()];
-    other.extend(tool.names().map(|name| Text::from(format!("mcp__devloop__{name}"))));
-    if let Owner::Server(server) = &tool.owner {
-        sure.push(format!("mcp__{}", tool.name).into());
-        if let Some((served, _)) = tool.name.split_once("__") {
-            sure.push(format!("mcp__{served}").into());
-        }
-        // The server's own names, as people know them, where they part in one place alone: `a__b` with a tool `c`
-        // would read like `a` with `b__c`.
-        let parts_once = |text: &str| !text.contains("__") && !text.starts_with('_') && !text.ends_with('_');
-        let clear = parts_once(server) && parts_once(&tool.source);
-        let own = [
-            format!("mcp__{server}__{}", tool.source),
-            format!("{server}__{}", tool.source),
-            format!("mcp__{server}"),
-        ];
-        for name in own {
-            // Others have no `a.b` and no blanks, so that two tools can meet in one name as clients write it.
-            let spelled = spelled(&name);
-            if !sure.iter().chain(&other).any(|known| **known == spelled) {
-                other.push(spelled.into());
-            }
-            let name = Text::from(name);
-            let list = if clear { &mut sure } else { &mut other };
-            if !list.contains(&name) {
-                list.push(name);
-            }
-        }
-    }
-    (sure, other)
-}
-
-/// A name as Claude Code writes it: `_` for every character that its names can't have.
-fn spelled(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    name.chars().map(|c| if plain(c) { c } else { '_' }).collect()
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Named {
     LikeAPath,
     Otherwise,
 }
 
+/// What a rule that holds a call back heeds of its own content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heed {
+    /// All of it.
+    Content,
+    /// Nothing: the tool tells no content.
+    EachCall,
+    /// Nothing: it means the tools of a server, and these tell none.
+    EachCallToServer,
+}
+
 /// What rules say of a call.
 impl Rule {
     /// Whether it lets the call pass. A `*` in a content never covers a shell's operators in what a program-starting
-    /// tool is asked for: `Bash(git *)` is no word about `git log; rm -r x`.
+    /// tool is asked for: `Bash(git *)` is no word about `git log; rm -r x`. Nor does it cover an address with `..`, which
+    /// need not lie where it seems to.
     pub fn loosens(&self, call: &Call) -> bool {
         if !self.names_one_of(call.names()) {
             return false;
         }
         let Some(wild) = &self.content else { return true };
         match call.content() {
-            Some(content) => call.is_judged() && (wild.is_exact() || !call.is_compound()) && wild.matches(content),
+            Some(content) => {
+                let is_clear = wild.is_exact() || !(call.is_compound() || call.wanders);
+                call.is_judged() && is_clear && wild.matches(content)
+            }
             None => false,
         }
     }
 
     /// Whether it holds the call back. In doubt it does: it knows the tool by more names, it means each part of a command
-    /// line, a content that the tool does not tell, and one of more than 64 KiB or 1,000 commands.
+    /// line, each reading of an address, a content that the tool does not tell, and one of more than 64 KiB or 1,000
+    /// commands. What it says of all
+    /// tools of an upstream server it says of every way to that server.
     pub fn tightens(&self, call: &Call) -> bool {
-        if !self.names_one_of(call.names().chain(call.other_names())) {
+        // What a server's tool is called about is told by none of them, so that any content means them all.
+        if self.names_one_of(call.reached_names()) {
+            return true;
+        }
+        if !self.names_one_of(call.names.all()) {
             return false;
         }
         let Some(wild) = &self.content else { return true };
         let Some(content) = call.content() else { return true };
         let means = |text: &str| wild.matches(text) || self.dotless.as_ref().is_some_and(|wild| wild.matches(text));
-        !call.is_judged() || means(content) || call.commands().any(means)
+        let means_address = |plain: &Wild| call.addresses.iter().any(|address| plain.matches(address));
+        !call.is_judged()
+            || means(content)
+            || call.commands().any(means)
+            || self.plain.as_ref().is_some_and(means_address)
+    }
+
+    /// What such a rule, which holds the call back, heeds of its own content.
+    pub(super) fn heeds_content(&self, call: &Call) -> Heed {
+        if self.content.is_none() {
+            Heed::Content
+        } else if self.names_one_of(call.reached_names()) {
+            Heed::EachCallToServer
+        } else if call.content().is_none() {
+            Heed::EachCall
+        } else {
+            Heed::Content
+        }
+    }
+
+    /// Whether it speaks of the call and would let it pass, if it were told what the call is about, or what that address
+    /// means that the call has.
+    pub(super) fn would_loosen(&self, call: &Call) -> bool {
+        let Some(wild) = &self.content else { return false };
+        let fits = || {
+            call.content()
+                .is_none_or(|content| call.wanders() && wild.matches(content))
+        };
+        self.names_one_of(call.names()) && fits()
+    }
+
+    /// Whether it has a content, and so means some calls of a tool only. A `(*)` is none.
+    pub fn has_content(&self) -> bool {
+        self.content.is_some()
     }
 
     /// Whether its name is, or matches, one of these.

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Mode;
+use super::call::MOST_FOLLOWED;
 use super::paths::UnsafePath;
 use super::rule::{List, Origin, Rule, shown};
 use super::sensitive::Sensitive;
@@ -77,6 +78,8 @@ pub enum Basis {
         /// Why.
         problem: UnsafePath,
     },
+    /// It names so many paths that they were not followed.
+    TooManyPaths,
     /// A file that holds secrets.
     Sensitive {
         /// Which, and why.
@@ -203,6 +206,10 @@ fn reason(verdict: Verdict, basis: &Basis, signature: &str) -> String {
                 shown(path)
             )
         }
+        Basis::TooManyPaths => format!(
+            "`{signature}` {done}: it names more than {MOST_FOLLOWED} paths, and which files they lead to was not looked at; \
+             name fewer in one call"
+        ),
         Basis::Sensitive { file } => format!("`{signature}` {done}: {file}"),
         Basis::Memory { rule } => format!(
             "`{signature}` {done}: a person allowed `{}` for this session",

@@ -7,6 +7,7 @@
 
 use memchr::memmem;
 
+use super::address;
 use crate::text;
 
 /// A parsed content pattern, or a pattern of names.
@@ -69,7 +70,27 @@ enum Token {
 impl Wild {
     /// The pattern of a content.
     pub(super) fn content(text: &str) -> Self {
-        let mut tokens = tokens(text);
+        Self::of_content(tokens(text))
+    }
+
+    /// The pattern of a content in which addresses are written in their plain form.
+    pub(super) fn address(text: &str) -> Self {
+        let written = |token| match token {
+            Token::Literal(c) => c,
+            Token::Star => address::STAR,
+        };
+        let text: String = tokens(text).into_iter().map(written).collect();
+        let read = |c| {
+            if c == address::STAR {
+                Token::Star
+            } else {
+                Token::Literal(c)
+            }
+        };
+        Self::of_content(address::plain(&text).chars().map(read).collect())
+    }
+
+    fn of_content(mut tokens: Vec<Token>) -> Self {
         let stars = tokens.iter().filter(|token| **token == Token::Star).count();
         let end = match tokens.as_slice() {
             [_, .., Token::Literal(':'), Token::Star] => Some(End::WordOrColon),

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | 1 | a `deny` rule, in every mode | deny |
 //! | 2 | an affected path that leads out of the project ([`path_safety`]), in every mode | deny |
-//! | 3 | a file of the level [high](Level::High), in every mode, read or written | deny |
+//! | 3 | a file of the level [high](Level::High), in every mode, read or written, also [through a link](Call::followed) | deny |
 //! | 4 | the mode: see [`Mode`] | allow, deny |
 //! | 5 | an `allow` rule; grants are such rules | allow |
 //! | 6 | an `ask` rule | ask |
@@ -25,10 +25,12 @@
 //! A rule on the text of a command is a help against mistakes and no wall: there are many ways to write a command. What a
 //! tool must not touch is for the sandbox.
 
+mod address;
 mod call;
 mod decision;
 mod glob;
 mod memory;
+mod names;
 mod paths;
 mod rule;
 pub mod sensitive;
@@ -44,12 +46,16 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use call::Call;
+use call::Heed;
 pub use decision::{Basis, Decision, Verdict};
 pub use memory::{Forgotten, MOST_REMEMBERED, Memory};
 pub use paths::{UnsafePath, path_safety};
 pub use rule::{LONGEST_RULE, List, Origin, Rule, RuleError, Source};
 pub use sensitive::{Level, Sensitive, sensitive};
 pub use signature::{Signature, TemplateError, check as check_naming, rule_of};
+
+use rule::shown;
+use sensitive::sensitive_behind;
 
 use crate::registry::{Definition, Trust};
 use crate::text::nearest;
@@ -214,7 +220,7 @@ impl Policy {
         all.filter(move |(list, rule, _)| {
             let known = |call: &Call| match list {
                 List::Allow => rule.names_one_of(call.names()),
-                List::Ask | List::Deny => rule.names_one_of(call.names().chain(call.other_names())),
+                List::Ask | List::Deny => rule.names_one_of(call.all_names()),
             };
             !calls.iter().any(known)
         })
@@ -228,8 +234,11 @@ impl Policy {
             .map(|tool| Call::new(tool, &Value::Null, &[]))
             .collect();
         let names = calls.iter().flat_map(|call| {
-            let other = call.other_names().filter(|_| list != List::Allow);
-            call.names().chain(other)
+            let (sure, all) = match list {
+                List::Allow => (Some(call.names()), None),
+                List::Ask | List::Deny => (None, Some(call.all_names())),
+            };
+            sure.into_iter().flatten().chain(all.into_iter().flatten())
         });
         let Ok(name) = rule.name.as_deref() else {
             let text = rule.text();
@@ -254,6 +263,11 @@ impl Policy {
             .iter()
             .chain(suspected)
             .filter_map(|path| sensitive(path))
+            .chain(
+                call.links()
+                    .iter()
+                    .filter_map(|(path, file)| sensitive_behind(path, file)),
+            )
             .collect();
         let (mut verdict, mut basis) = self.judge(call, memory, &sensitive);
         if verdict == Verdict::Allow
@@ -269,9 +283,46 @@ impl Policy {
             _ => None,
         };
         let remember = remember.cloned();
+        let note = self.note(call, &basis);
         let mut decision = Decision::new(verdict, basis, call.signature().excerpt(), sensitive);
+        decision.reason.push_str(&note);
         decision.remember = remember;
         decision
+    }
+
+    /// What is to be said of rules whose content means more, or less, than it seems to.
+    fn note(&self, call: &Call, basis: &Basis) -> String {
+        match basis {
+            Basis::Rule { list, rule, .. } if *list != List::Allow => match rule.heeds_content(call) {
+                Heed::Content => String::new(),
+                Heed::EachCall => {
+                    let list = list.as_str();
+                    format!(
+                        "; rules are not told what its calls are about, so that {list} rules with a content mean each of them"
+                    )
+                }
+                Heed::EachCallToServer => {
+                    let list = list.as_str();
+                    format!(
+                        "; rules are not told what calls of a server's tools are about, so that {list} rules with a content mean each of them"
+                    )
+                }
+            },
+            Basis::Default => {
+                let idle = self.allow.first(call.names(), |rule, _| rule.would_loosen(call));
+                let Some((rule, origin)) = idle else {
+                    return String::new();
+                };
+                let rule = shown(rule.text());
+                let why = if call.content().is_none() {
+                    "rules are not told what its calls are about, so that one with a content allows none"
+                } else {
+                    "a `*` does not cover an address with `..`"
+                };
+                format!("; the allow rule `{rule}` of {origin} does not count: {why}")
+            }
+            _ => String::new(),
+        }
     }
 
     fn judge(&self, call: &Call, memory: &Memory, sensitive: &[Sensitive]) -> (Verdict, Basis) {
@@ -282,6 +333,9 @@ impl Policy {
         };
         if let Some(found) = self.deny.find_tightening(call, |_| true) {
             return (Verdict::Deny, by_rule(List::Deny, found));
+        }
+        if call.names_too_many() {
+            return (Verdict::Deny, Basis::TooManyPaths);
         }
         for path in call.affected_paths() {
             if let Some(problem) = path_safety(path) {
@@ -336,8 +390,9 @@ impl Rules {
     }
 
     fn find_tightening(&self, call: &Call, from: impl Fn(Source) -> bool) -> Option<(&Rule, &Origin)> {
-        let names = call.names().chain(call.other_names());
-        self.first(names, |rule, origin| from(origin.source) && rule.tightens(call))
+        self.first(call.all_names(), |rule, origin| {
+            from(origin.source) && rule.tightens(call)
+        })
     }
 
     /// The first in order that fits, among those that may have one of the names.

@@ -95,10 +95,13 @@ impl fmt::Display for Origin {
 /// |---|---|
 /// | `note_add`, `note_add(*)` | every call of the tool |
 /// | `mcp__github__*` | every tool of the upstream server `github`; `mcp__github` and `github__*` as well |
+/// | the same in `ask` and `deny` | every other way to that server as well: its resources, prompts and tasks |
 /// | `mcp__my_docs__a_b` | in `ask` and `deny`: the tool `a.b` of the server `my docs`, written as clients do, with `_` for what a name can't have |
 /// | `Bash(git status)` | this content alone |
 /// | `Bash(git status*)` | contents that begin so; `*` is any run of characters, `/`, blanks and line ends included |
 /// | `Bash(git *)`, `Bash(git:*)` | `git` and all that begins with `git `, but not `gitk`; `:*` also takes `git:…` |
+/// | `github__create_issue(x)` | a tool of an upstream server tells no content: in `allow` no call, in `ask` and `deny` each |
+/// | `mcp_resources_read(docs:file:///a/*)` | in `ask` and `deny` all spellings of such an address, in `allow` this one, without `..` |
 /// | `Edit(src/**/*.ts)` | `/**/` is any number of directories, also none; so is `**/` at the beginning |
 /// | `\*`, `\(`, `\)`, `\\`, `\u{a}` | the character itself; another `\` is itself |
 ///
@@ -121,6 +124,8 @@ pub struct Rule {
     pub(super) content: Option<Wild>,
     /// The content without a `./` at its beginning, which rules that tighten also mean.
     pub(super) dotless: Option<Wild>,
+    /// The content with addresses in their plain form, for rules that tighten.
+    pub(super) plain: Option<Wild>,
 }
 
 impl Rule {
@@ -156,13 +161,11 @@ impl Rule {
         if let Some((at, character)) = name.char_indices().find(|(_, c)| !plain(*c)) {
             return Err(wrong(at, RuleProblem::Name { character }));
         }
-        let content = match inside {
+        let written = match inside {
             None => None,
-            Some((open, inside)) => {
-                let content = content(inside).map_err(|(at, problem)| wrong(open + at, problem))?;
-                Some(Wild::content(content)).filter(|wild| !wild.is_everything())
-            }
+            Some((open, inside)) => Some(content(inside).map_err(|(at, problem)| wrong(open + at, problem))?),
         };
+        let content = written.map(Wild::content).filter(|wild| !wild.is_everything());
         Ok(Self {
             name: if name.contains('*') {
                 Err(Wild::name(name))
@@ -170,6 +173,7 @@ impl Rule {
                 Ok(name.to_owned())
             },
             dotless: content.as_ref().and_then(Wild::without_dot),
+            plain: written.filter(|_| content.is_some()).map(Wild::address),
             content,
             text: rule.to_owned(),
         })
@@ -182,6 +186,7 @@ impl Rule {
             name: Err(Wild::name("*")),
             content: None,
             dotless: None,
+            plain: None,
         }
     }
 
@@ -193,6 +198,7 @@ impl Rule {
             name: Ok(name),
             content: None,
             dotless: None,
+            plain: None,
         }
     }
 

@@ -171,6 +171,9 @@ pub const SENSITIVE: &[Class] = &[
 pub struct Sensitive {
     /// The path as the call has it.
     pub path: String,
+    /// The file that it leads to, where it is that file that is sensitive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leads_to: Option<String>,
     /// How much it matters.
     pub level: Level,
     /// What it is.
@@ -181,10 +184,16 @@ pub struct Sensitive {
 
 impl fmt::Display for Sensitive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = super::rule::shown(&self.path);
+        let shown = super::rule::shown;
+        let path = shown(&self.path);
+        if let Some(file) = &self.leads_to {
+            write!(f, "{path:?} leads to {:?}, which", shown(file))?;
+        } else {
+            write!(f, "{path:?}")?;
+        }
         write!(
             f,
-            "{path:?} is sensitive ({}): `{}`, {}",
+            " is sensitive ({}): `{}`, {}",
             self.level.as_str(),
             self.pattern,
             self.what
@@ -215,10 +224,21 @@ pub fn sensitive(path: &str) -> Option<Sensitive> {
         .reduce(|most, other| if other.level > most.level { other } else { most })
         .map(|found| Sensitive {
             path: path.to_owned(),
+            leads_to: None,
             level: found.level,
             what: found.what,
             pattern: found.text,
         })
+}
+
+/// The same for the file that a path leads to.
+pub(super) fn sensitive_behind(path: &str, file: &str) -> Option<Sensitive> {
+    let found = sensitive(file)?;
+    Some(Sensitive {
+        path: path.to_owned(),
+        leads_to: Some(found.path),
+        ..found
+    })
 }
 
 /// The patterns of what no tool reads unless its agent's template says otherwise. They are joined where they can be, as

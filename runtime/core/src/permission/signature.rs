@@ -30,7 +30,7 @@ use crate::registry::Naming;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     tool: String,
-    content: Option<String>,
+    pub(super) content: Option<String>,
 }
 
 impl Signature {
@@ -39,6 +39,11 @@ impl Signature {
     /// # Errors
     /// The template is wrong.
     pub fn fill(template: &str, input: &Value) -> Result<Self, TemplateError> {
+        Self::fill_with(template, |path| value(input, path))
+    }
+
+    /// Fills in a template with what stands for its fields.
+    pub(super) fn fill_with(template: &str, value: impl Fn(&str) -> String) -> Result<Self, TemplateError> {
         let (tool, content) = parts(template)?;
         let Some(content) = content else {
             return Ok(Self::bare(tool));
@@ -48,7 +53,7 @@ impl Signature {
             match part? {
                 // A literal `*` or parenthesis of a signature is the character.
                 Part::Literal(text) => filled.push_str(text),
-                Part::Field(path) => filled.push_str(&value(input, path)),
+                Part::Field(path) => filled.push_str(&value(path)),
             }
         }
         Ok(Self {
@@ -218,7 +223,8 @@ fn fields<'t>(template: &'t str, content: &'t str) -> impl Iterator<Item = Resul
     })
 }
 
-fn value(input: &Value, path: &str) -> String {
+/// What stands for a field of a template.
+pub(super) fn value(input: &Value, path: &str) -> String {
     // A field whose own name has a dot comes first.
     let found = input.get(path).or_else(|| {
         path.split('.').try_fold(input, |here, step| match here {

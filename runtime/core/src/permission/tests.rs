@@ -29,7 +29,7 @@ fn own(kind: Kind) -> Arc<Definition> {
 }
 
 /// A tool of an upstream server.
-fn foreign(server: &str, name: &str, kind: Kind) -> Arc<Definition> {
+pub(super) fn foreign(server: &str, name: &str, kind: Kind) -> Arc<Definition> {
     let catalogue: Catalogue<()> = Catalogue::new(|_| Ok(()));
     let offered = Offered {
         name: name.to_owned(),
@@ -45,6 +45,18 @@ fn foreign(server: &str, name: &str, kind: Kind) -> Arc<Definition> {
     let mut tool = tool.definition().as_ref().clone();
     tool.kind = kind;
     Arc::new(tool)
+}
+
+/// One of the registry's own tools that go on to a server.
+pub(super) fn own_of_a_server(name: &'static str, signature: &'static str) -> &'static Definition {
+    let permission = devloop_contract::tool::Permission { signature, rule: "" };
+    let group = devloop_contract::tool::CATALOG;
+    let tool = devloop_contract::Tool {
+        group,
+        permission,
+        ..crate::registry::fixture::tool(name)
+    };
+    Box::leak(Box::new(Definition::from(&*Box::leak(Box::new(tool)))))
 }
 
 fn asked(tool: &Definition, what: &str) -> Call {
@@ -484,6 +496,86 @@ fn a_deny_rule_with_a_content_holds_a_tool_back_that_tells_none() {
     assert_eq!(with(List::Deny).verdict, Verdict::Deny);
     assert!(matches!(with(List::Ask).basis, Basis::Rule { list: List::Ask, .. }));
     assert_eq!(with(List::Allow).basis, Basis::Default);
+    // Each says that the content is not heeded, and by whom.
+    let not_told = "rules are not told what its calls are about";
+    assert!(with(List::Deny).reason.ends_with(&format!(
+        "; {not_told}, so that deny rules with a content mean each of them"
+    )));
+    assert!(with(List::Ask).reason.ends_with(&format!(
+        "; {not_told}, so that ask rules with a content mean each of them"
+    )));
+    let reason = with(List::Allow).reason;
+    let end = format!(
+        "; the allow rule `server__tool(y*)` of your settings (here) does not count: {not_told}, so that one with a content allows none"
+    );
+    assert!(reason.ends_with(&end), "{reason}");
+    // Where there is nothing to be said nothing is.
+    for text in ["server__tool", "server__tool(*)"] {
+        let policy = Policy::new(Mode::Default).with(List::Deny, rule(text), origin(Source::User));
+        assert!(decided(&policy, &call).reason.ends_with("(here)"));
+    }
+    for text in ["other__tool(y*)", "Do(y*)"] {
+        let policy = Policy::new(Mode::Default).with(List::Allow, rule(text), origin(Source::User));
+        assert!(
+            decided(&policy, &call).reason.ends_with("no rule speaks of it"),
+            "{text}"
+        );
+    }
+    let policy = Policy::new(Mode::Default).with(List::Deny, rule("Do(x*)"), origin(Source::User));
+    assert!(
+        decided(&policy, &asked(&own(Kind::Write), "x"))
+            .reason
+            .ends_with("(here)")
+    );
+
+    let read = own_of_a_server("mcp_resources_read", "mcp_resources_read({server}:{uri})");
+    let read = |uri: &str| Call::new(read, &json!({ "server": "docs", "uri": uri }), &[]);
+    let policy = Policy::new(Mode::Default).with(List::Deny, rule("docs__*(y*)"), origin(Source::User));
+    let reason = decided(&policy, &read("x://y")).reason;
+    assert!(reason.ends_with("rules are not told what calls of a server's tools are about, so that deny rules with a content mean each of them"), "{reason}");
+    let allow = rule("mcp_resources_read(docs:x://a/*)");
+    let policy = Policy::new(Mode::Default).with(List::Allow, allow, origin(Source::User));
+    let reason = decided(&policy, &read("x://a/../b")).reason;
+    assert!(
+        reason.ends_with("does not count: a `*` does not cover an address with `..`"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn sensitive_files_are_seen_through_links_and_paths_are_followed_once_each() {
+    let tool = foreign("fs", "read", Kind::ReadOnly);
+    let followed = |input: Value, affected: &[String]| {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let call = Call::new(&tool, &input, affected).followed(|path| {
+            asked.borrow_mut().push(path.to_owned());
+            (path == "k").then(|| "keys/id_rsa".to_owned())
+        });
+        (decided(&Policy::new(Mode::Bypass), &call), asked.into_inner())
+    };
+    let (decision, asked) = followed(
+        json!({ "path": "k", "paths": ["k", "a", "k"] }),
+        &["k".to_owned(), "b".to_owned()],
+    );
+    assert_eq!(decision.verdict, Verdict::Deny);
+    assert_eq!(
+        decision.reason,
+        "`fs__read` is denied: \"k\" leads to \"keys/id_rsa\", which is sensitive (high): `**/id_rsa`, private keys"
+    );
+    assert_eq!(
+        serde_json::to_value(&decision.sensitive).unwrap()[0]["leads_to"],
+        "keys/id_rsa"
+    );
+    assert_eq!(asked, ["a", "b", "k"]);
+    let (decision, asked) = followed(json!({ "text": "k", "number": 1 }), &[]);
+    assert_eq!((decision.verdict, asked.len()), (Verdict::Allow, 0));
+    // More than are followed could lead anywhere.
+    let many = |paths: usize| json!({ "paths": (0..paths).map(|number| format!("p{number}")).collect::<Vec<_>>() });
+    let (decision, asked) = followed(many(10_000), &[]);
+    assert_eq!((decision.verdict, asked.len()), (Verdict::Allow, 10_000));
+    let (decision, asked) = followed(many(10_001), &[]);
+    assert_eq!((decision.basis, asked.len()), (Basis::TooManyPaths, 0));
+    assert_eq!(decision.verdict, Verdict::Deny);
 }
 
 #[test]

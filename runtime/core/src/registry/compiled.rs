@@ -7,16 +7,16 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use devloop_contract::projection::{published, published_output};
+use devloop_contract::projection::{each_schema, published, published_output};
 use devloop_contract::{InternalError, Tool, ToolError, ValidationError};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::definition::{Definition, Dialect, Naming, Schema, Text};
 use super::example::example;
-use super::mend::mended;
+use super::mend::{self, mended};
 use super::normalise::{self, Changes, Integers, normalise};
-use super::place::{Pattern, Step, bracket, steps, unescaped};
+use super::place::{Pattern, Step, bracket, cut, steps, unescaped};
 use super::rules::Constraint;
 use super::shape::{End, Extra, Kind, Shape, open_options, options};
 use super::validate::{Report, explain};
@@ -98,12 +98,17 @@ impl CompiledTool {
         let mut value = Value::Object(arguments);
         let mut changes = normalise::arguments(&input.shape, &mut value);
         let mut report = self.judge(input, &value, changes.integers())?;
-        if !report.is_empty()
-            && self.definition.dialect == Dialect::Open
-            && let Some(meant) = input.mended(&value)
-        {
-            changes.replace_root(&mut value, meant);
-            report = self.judge(input, &value, changes.integers())?;
+        if !report.is_empty() && self.definition.dialect == Dialect::Open {
+            if let Some(meant) = input.mended(&value) {
+                changes.replace_root(&mut value, meant);
+                report = self.judge(input, &value, changes.integers())?;
+            } else if let Some(read) = input.read(&value) {
+                // Still refused, and told by what is wrong inside of the texts.
+                let inside = self.judge(input, &read, changes.integers())?;
+                if !inside.is_empty() {
+                    report = inside;
+                }
+            }
         }
         if !report.is_empty() {
             let shown = self.definition.examples.first();
@@ -271,6 +276,11 @@ impl CompiledTool {
 impl Input {
     fn compile(tool: &Definition, path_rule: PathRule) -> Result<Self, String> {
         let schema = read("input_schema", &tool.input_schema)?;
+        if tool.dialect == Dialect::Open
+            && let Some(reason) = unfillable(schema)
+        {
+            return Err(format!("input_schema: {reason}"));
+        }
         // What is judged by is what is published.
         let schema = published(schema);
         let (mut shape, validator) = match tool.dialect {
@@ -343,6 +353,56 @@ impl Input {
     }
 }
 
+/// Why no value can be an object where the schema asks for one, as far as patterns of keys decide it: a key that has to be
+/// there fits none of them. The rest is known [without patterns](devloop_contract::projection::refusal).
+fn unfillable(schema: &Value) -> Option<String> {
+    let mut refusal = missed(schema);
+    each_schema(schema, &mut |keyword, _, below| {
+        // One part of a composition may be for other values.
+        let is_asked_for = matches!(
+            keyword,
+            "properties"
+                | "patternProperties"
+                | "additionalProperties"
+                | "items"
+                | "prefixItems"
+                | "$defs"
+                | "definitions"
+        );
+        if refusal.is_none() && is_asked_for {
+            refusal = unfillable(below);
+        }
+    });
+    refusal
+}
+
+/// A required key of a closed object that is neither listed nor fits a pattern.
+fn missed(schema: &Value) -> Option<String> {
+    let patterns = schema.get("patternProperties")?.as_object()?;
+    if schema["additionalProperties"] != false {
+        return None;
+    }
+    let listed = |name: &str| {
+        schema["properties"]
+            .as_object()
+            .is_some_and(|listed| listed.contains_key(name))
+    };
+    let required = schema["required"].as_array()?.iter().filter_map(Value::as_str);
+    let mut open = required.filter(|name| !listed(name)).peekable();
+    open.peek()?;
+    // A pattern that is none is told later.
+    let build = |pattern: &String| open_options().build(&serde_json::json!({ "pattern": pattern })).ok();
+    let patterns: Vec<Validator> = patterns.keys().map(build).collect::<Option<_>>()?;
+    let name = open.find(|name| {
+        let name = Value::from(*name);
+        !patterns.iter().any(|pattern| pattern.is_valid(&name))
+    })?;
+    Some(format!(
+        "`{}` is required and may not be sent: it is not listed, and fits no pattern of keys",
+        cut(name, 80)
+    ))
+}
+
 /// A default that the schema refuses would be blamed on the caller, call by call.
 fn defaults(shape: &Shape, path_rule: PathRule) -> Result<(), String> {
     match &shape.kind {
@@ -403,11 +463,23 @@ impl Input {
         if values >= EXPLAINED {
             return None;
         }
-        let is_open = |place: &str, value: &Value| {
-            let unescaped = unescaped(place);
-            self.shape.is_foreign_at(&steps(&unescaped, value))
-        };
-        mended(&self.validator, value, values, &is_open)
+        mended(&self.validator, value, values, &|place, value| {
+            self.is_open(place, value)
+        })
+    }
+
+    /// The value with its JSON texts read, where it is wrong even so.
+    fn read(&self, value: &Value) -> Option<Value> {
+        if count_values(value, EXPLAINED) >= EXPLAINED {
+            return None;
+        }
+        mend::read(&self.validator, value, &|place, value| self.is_open(place, value))
+    }
+
+    /// Whether nobody but the validator knows what belongs to a place.
+    fn is_open(&self, place: &str, value: &Value) -> bool {
+        let unescaped = unescaped(place);
+        self.shape.is_foreign_at(&steps(&unescaped, value))
     }
 
     /// Adds what the shape knows nothing of. `schema` is what the validator judges by.

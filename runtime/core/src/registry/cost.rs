@@ -66,9 +66,9 @@ impl<'s> Walker<'s> {
             }
         }
         let is_root = std::ptr::eq(schema, self.root);
-        if let Some(keyword) = ["$dynamicRef", "$recursiveRef", "$id", "id"]
+        if let Some(keyword) = ["$dynamicRef", "$id"]
             .into_iter()
-            .find(|keyword| map.get(*keyword).is_some_and(Value::is_string) && !(is_root && keyword.ends_with("id")))
+            .find(|keyword| map.get(*keyword).is_some_and(Value::is_string) && !(is_root && *keyword == "$id"))
         {
             self.refuse(format!("`{keyword}` makes references mean something else"));
         }

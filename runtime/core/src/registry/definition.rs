@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use devloop_contract::Tool;
+use devloop_contract::projection::in_2020_12;
 use devloop_contract::tool::{Effects, Exposure, FailureSpec, Kind, Parallelism, Rule};
 use serde_json::{Map, Value};
 
@@ -55,7 +56,7 @@ pub enum Dialect {
     Open,
 }
 
-/// A JSON Schema, as text that is read once or as a value.
+/// A JSON Schema of 2020-12, as text that is read once or as a value.
 #[derive(Clone, Debug)]
 pub struct Schema {
     text: Option<Text>,
@@ -74,7 +75,7 @@ impl Schema {
     /// The schema.
     ///
     /// # Errors
-    /// A text that is no JSON object.
+    /// A text that is no JSON object, or a schema of an older draft that can't be said in 2020-12.
     pub fn value(&self) -> Result<&Value, &str> {
         let read = || {
             let text = self.text.as_deref().unwrap_or_default();
@@ -95,10 +96,11 @@ impl Schema {
     }
 }
 
+/// A schema of whatever draft, which is [translated](in_2020_12).
 impl From<Value> for Schema {
     fn from(value: Value) -> Self {
         let value = match value {
-            value @ Value::Object(_) => Ok(value),
+            value @ Value::Object(_) => in_2020_12(&value).map_err(|reason| reason.to_string()),
             other => Err(format!("must be a JSON object, got {other}")),
         };
         Self {

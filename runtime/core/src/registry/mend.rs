@@ -2,8 +2,8 @@
 //!
 //! Answers for values that the declarations for providers ask for and that the schema itself does not take: `null` for an
 //! optional field that is absent, and the JSON text of a value. Only looks at a value that was refused, only at the places
-//! that the validator names, and changes nothing unless all of it is right then. Leaves out schemas that have a shape:
-//! normalising reads those.
+//! that the validator names, and changes nothing unless all of it is right then. What is not right even so is [`read`] all
+//! the same, for the words on what is wrong inside of a text. Leaves out schemas that have a shape: normalising reads those.
 
 use std::collections::BTreeSet;
 
@@ -45,6 +45,76 @@ pub(super) fn mended(
         .all(&Value::is_null)
         .or_else(|| mender.one_by_one())
         .or_else(|| mender.all(&|_| true))
+}
+
+/// The value with the JSON texts read that stand where the schema takes no text and takes what they hold, however wrong
+/// that is inside; nothing where there are none.
+pub(super) fn read(validator: &Validator, sent: &Value, is_open: &dyn Fn(&str, &Value) -> bool) -> Option<Value> {
+    let mut now = sent.clone();
+    let mut tried = BTreeSet::new();
+    let mut changed = false;
+    for _ in 0..ROUNDS {
+        let mut texts = Vec::new();
+        for place in of_another_kind(validator, &now) {
+            let Some(text) = now.pointer(&place).filter(|value| value.is_string()).cloned() else {
+                continue;
+            };
+            if texts.len() < PLACES && is_open(&place, &now) && tried.insert(place.clone()) && mend(&mut now, &place) {
+                texts.push((place, text));
+            }
+        }
+        if texts.is_empty() {
+            break;
+        }
+        let refused = of_another_kind(validator, &now);
+        for (place, text) in texts {
+            if !refused.contains(&place) {
+                changed = true;
+            } else if let Some(target) = now.pointer_mut(&place) {
+                *target = text;
+            }
+        }
+    }
+    changed.then_some(now)
+}
+
+/// The places where a value is of another kind than the schema takes there.
+fn of_another_kind(validator: &Validator, value: &Value) -> BTreeSet<String> {
+    fn gather(error: &ValidationError<'_>, depth: usize, found: &mut BTreeSet<String>) {
+        use ValidationErrorKind::{AnyOf, OneOfNotValid};
+        if found.len() >= PLACES || depth > DEPTH {
+            return;
+        }
+        let place = error.instance_path().as_str();
+        if is_of_another_kind(error, place, depth) {
+            found.insert(place.to_owned());
+        } else if let AnyOf { context } | OneOfNotValid { context } = error.kind() {
+            let meant = |errors: &&Vec<ValidationError<'static>>| {
+                !errors.iter().any(|error| is_of_another_kind(error, place, depth))
+            };
+            for error in context.iter().filter(meant).flatten() {
+                gather(error, depth + 1, found);
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    for error in validator.iter_errors(value).take(PLACES) {
+        gather(&error, 0, &mut found);
+    }
+    found
+}
+
+/// Whether an error says of a place that all of the value there is something else.
+fn is_of_another_kind(error: &ValidationError<'_>, place: &str, depth: usize) -> bool {
+    use ValidationErrorKind::{AnyOf, Constant, Enum, FalseSchema, OneOfNotValid, Type};
+    let within =
+        |errors: &Vec<ValidationError<'static>>| errors.iter().any(|error| is_of_another_kind(error, place, depth + 1));
+    error.instance_path().as_str() == place
+        && match error.kind() {
+            Type { .. } | Constant { .. } | Enum { .. } | FalseSchema => true,
+            AnyOf { context } | OneOfNotValid { context } => depth <= DEPTH && context.iter().all(within),
+            _ => false,
+        }
 }
 
 struct Mender<'m> {

@@ -11,6 +11,8 @@ mod builder;
 mod compiled;
 mod cost;
 mod definition;
+#[cfg(test)]
+mod drafts;
 mod example;
 #[cfg(any(test, feature = "arbitrary"))]
 pub mod fixture;

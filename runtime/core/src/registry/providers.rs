@@ -43,6 +43,7 @@ pub fn openai_faults(tool: &Value) -> Vec<String> {
     if tool["type"] != "function" || !function["strict"].is_boolean() {
         faults.push("form".into());
     }
+    draft_faults(&function["parameters"], &mut faults);
     if function["strict"] == true {
         let mut walked = Strict::default();
         walked.schema(&function["parameters"], 0);
@@ -66,8 +67,13 @@ fn plain_schema_faults(schema: &Value, faults: &mut Vec<String>) {
     {
         faults.push("composed root".into());
     }
-    if !jsonschema::meta::is_valid(schema) {
-        faults.push(format!("no JSON Schema: {schema}"));
+    draft_faults(schema, faults);
+}
+
+/// 2020-12, and not by name: some readers refuse a `$schema` that they were not made for.
+fn draft_faults(schema: &Value, faults: &mut Vec<String>) {
+    if schema.get("$schema").is_some() || !jsonschema::draft202012::meta::is_valid(schema) {
+        faults.push(format!("no JSON Schema of 2020-12: {schema}"));
     }
 }
 
@@ -268,6 +274,9 @@ pub fn mcp_faults(tool: &Value) -> Vec<String> {
         .is_some_and(|schema| schema["type"] != "object")
     {
         faults.push("output".into());
+    }
+    if let Some(output) = tool.get("outputSchema") {
+        draft_faults(output, &mut faults);
     }
     let hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
     if hints.iter().any(|hint| !tool["annotations"][hint].is_boolean()) {

@@ -245,7 +245,9 @@ impl Shape {
                 (Kind::Object(fields), Step::Key(key)) => match (fields.get(key), &fields.extra) {
                     (Some(property), _) => Some(&property.shape),
                     (None, Extra::Each(each)) => Some(&**each),
-                    (None, _) => None,
+                    // A pattern of keys may speak of it.
+                    (None, Extra::Free) => return true,
+                    (None, Extra::Refused) => None,
                 },
                 _ => None,
             };
@@ -330,9 +332,10 @@ pub(super) fn options() -> ValidationOptions<'static> {
     jsonschema::draft202012::options().with_pattern_options(PatternOptions::regex())
 }
 
-/// How the schemas of others are judged: their own draft, and patterns that may look around but not for ever.
+/// How the schemas of others are judged: they are of 2020-12 once they are here, and patterns may look around but not for
+/// ever.
 pub(super) fn open_options() -> ValidationOptions<'static> {
-    jsonschema::options()
+    jsonschema::draft202012::options()
         .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS))
         .should_validate_formats(false)
 }

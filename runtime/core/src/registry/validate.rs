@@ -273,9 +273,18 @@ fn unknown(key: &str, fields: &Fields, map: &Map<String, Value>) -> String {
 
 /// Why a string that may have been meant as JSON was not read as such.
 fn why_not_read(kind: &Kind, text: &str) -> Option<String> {
+    match kind {
+        Kind::Array(_) => unread("array", text),
+        Kind::Object(_) => unread("object", text),
+        _ => None,
+    }
+}
+
+/// The same, where a value of this type is wanted.
+pub(super) fn unread(kind: &str, text: &str) -> Option<String> {
     let meant = match kind {
-        Kind::Array(_) => "[",
-        Kind::Object(_) => "{",
+        "array" => "[",
+        "object" => "{",
         _ => return None,
     };
     if !text.trim_ascii_start().starts_with(meant) {

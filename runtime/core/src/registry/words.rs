@@ -13,7 +13,7 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value};
 
 use super::place::cut;
-use super::validate::{Report, VALUE_SHOWN, count, list, show, sizes};
+use super::validate::{Report, VALUE_SHOWN, count, list, show, sizes, unread};
 use crate::text::nearest;
 
 /// References and alternatives are followed so far.
@@ -113,7 +113,13 @@ impl<'s> Words<'s> {
         }
         report.add_once(here, self.value, || {
             let schema = self.parent(error);
-            let mut reason = format!("expected {}, got {}", self.expected(schema, 0), show(error.instance()));
+            let unread = context.iter().flatten().find_map(|error| self.unread(error));
+            let mut reason = format!(
+                "expected {}, got {}{}",
+                self.expected(schema, 0),
+                show(error.instance()),
+                unread.unwrap_or_default()
+            );
             let nearest = of_a_kind.iter().min_by_key(|errors| errors.len());
             if let Some(first) = nearest.and_then(|errors| errors.first()) {
                 let mut inner = Report::default();
@@ -145,7 +151,14 @@ impl<'s> Words<'s> {
         let items = || value.as_array().map_or(0, Vec::len);
         let keys = || value.as_object().map_or(0, Map::len);
         match error.kind() {
-            Kind::Type { .. } => format!("expected {}, got {}", self.expected(self.parent(error), 0), got()),
+            Kind::Type { .. } => {
+                let unread = self.unread(error).unwrap_or_default();
+                format!(
+                    "expected {}, got {}{unread}",
+                    self.expected(self.parent(error), 0),
+                    got()
+                )
+            }
             Kind::Enum { options } => match options.as_array() {
                 Some(options) => not_one_of(value, options),
                 None => format!("expected {}, got {}", literal(options), got()),
@@ -187,6 +200,19 @@ impl<'s> Words<'s> {
             Kind::Format { format } => format!("expected a text of the format {format}, got {}", got()),
             _ => format!("{}, got {}", error.masked_with("it"), got()),
         }
+    }
+
+    /// Why a text was not read as the JSON that it begins like, where an error says that another type is wanted.
+    fn unread(&self, error: &ValidationError<'_>) -> Option<String> {
+        let (ValidationErrorKind::Type { .. }, Value::String(text)) = (error.kind(), error.instance().as_ref()) else {
+            return None;
+        };
+        let kinds = match self.parent(error)?.get("type")? {
+            Value::Array(kinds) => kinds.iter().collect(),
+            kind => vec![kind],
+        };
+        let why = kinds.into_iter().find_map(|kind| unread(kind.as_str()?, text))?;
+        Some(format!(": {why}"))
     }
 
     /// The schema whose keyword an error is about.
@@ -656,6 +682,64 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wrong_inside_of_a_json_text_is_named_at_its_place_however_the_schema_gets_there() {
+        let inner = json!({"type": "object", "properties": {"n": {"type": "integer"}, "more": {"$ref": "#/$defs/I"}},
+            "required": [], "additionalProperties": false});
+        let ways = [
+            json!({"$ref": "#/$defs/I"}),
+            json!({"allOf": [{"$ref": "#/$defs/I"}]}),
+            json!({"anyOf": [{"$ref": "#/$defs/I"}, {"type": "null"}]}),
+            json!({"oneOf": [{"$ref": "#/$defs/I"}, {"type": "integer"}]}),
+            json!({"type": ["object", "null"], "properties": {"n": {"type": "integer"}, "more": {"$ref": "#/$defs/I"}}}),
+        ];
+        // The last way gets there by the name of the key.
+        for way in 0..=ways.len() {
+            let mut schema = json!({"type": "object", "properties": {"g": {}}, "$defs": {"I": inner}});
+            match ways.get(way) {
+                Some(property) => schema["properties"]["f"] = property.clone(),
+                None => schema["patternProperties"] = json!({"^f$": {"$ref": "#/$defs/I"}}),
+            }
+            let inline = tool(
+                json!({"type": "object", "properties": {"f": {"type": "object", "properties": {
+                "n": {"type": "integer"}, "more": {"type": "object", "properties": {"n": {"type": "integer"}}}}}}}),
+            );
+            let tool = tool(schema.clone());
+            for (sent, fields) in [
+                (r#"{"n":"five"}"#, &["f.n"][..]),
+                (r#"{"n":1.5,"zz":1}"#, &["f.n", "f.zz"]),
+                (r#"{"more":{"n":true}}"#, &["f.more.n"]),
+                (r#"{"more":"{\"n\":true}"}"#, &["f.more.n"]),
+                (r#"{"n":"#, &["f"]),
+                ("[1]", &["f"]),
+                ("plain", &["f"]),
+            ] {
+                let error = refused(&tool, &json!({ "f": sent }));
+                let mut told: Vec<&str> = error.problems.iter().map(|problem| &*problem.field).collect();
+                told.sort_unstable();
+                assert_eq!(told, fields, "{schema} {sent}: {error}");
+                let known = refused(&inline, &json!({ "f": sent }));
+                let mut known: Vec<&str> = known.problems.iter().map(|problem| &*problem.field).collect();
+                known.sort_unstable();
+                assert_eq!(told, known, "as for an object that stands there itself: {sent}");
+                if sent == r#"{"n":"# {
+                    assert!(error.to_string().contains("is not read as JSON because"), "{error}");
+                }
+            }
+            let read = tool
+                .build(json!({"f": r#"{"n":5}"#}).as_object().unwrap().clone())
+                .unwrap();
+            assert_eq!(*read.input(), json!({"f": {"n": 5}}));
+        }
+        let map = tool(json!({"type": "object", "properties": {
+            "d": {"type": "object", "patternProperties": {"^x": {"type": "string"}}, "additionalProperties": {"$ref": "#/$defs/I"}}},
+            "$defs": {"I": {"type": "integer"}}}));
+        for (sent, field) in [(r#"{"x1":5}"#, "d.x1"), (r#"{"y":"five"}"#, "d.y")] {
+            let error = refused(&map, &json!({ "d": sent }));
+            assert_eq!(error.problems[0].field, field, "{error}");
+        }
+    }
+
+    #[test]
     fn conditions_and_patterns_of_keys_at_the_root_are_served_and_told() {
         let conditional = tool(json!({"type": "object", "additionalProperties": false,
             "properties": {"mode": {"enum": ["a", "b"]}, "path": {"type": "string"}, "n": {"type": "integer"}},
@@ -705,8 +789,8 @@ mod tests {
         for part in [
             "/id: expected an integer of at most 64 bits, got the string \"q\"",
             "/x_a: expected a string, got the number 1",
-            "/di: `di` is not a known key; known are `id`",
-            "/x_more: `x_more` is missing; expected a value",
+            "/di: `di` is not a known key; known are `id`, `x_more`",
+            "/x_more: `x_more` is missing; expected what its schema describes",
         ] {
             assert!(told.iter().any(|reason| reason == part), "{part}: {told:#?}");
         }

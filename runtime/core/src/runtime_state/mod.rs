@@ -28,6 +28,7 @@ use serde_json::{Map, Value};
 
 use crate::store::state::whole;
 use crate::store::{StateFile, clock};
+use crate::text::json_bytes;
 use crate::todo::is_step_id;
 
 pub use self::merge::{depth, depth_of_object, merge, merge_object};
@@ -451,24 +452,6 @@ fn within(what: &'static str, bytes: u64, limit: u64) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Bytes of the shortest JSON.
 fn size(object: &Map<String, Value>) -> u64 {
-    /// Counts what is written to it.
-    struct Counter(u64);
-
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut counter = Counter(0);
-    // Neither the counter nor a value with text keys can fail.
-    let _ = serde_json::to_writer(&mut counter, object);
-    counter.0
+    json_bytes(object) as u64
 }

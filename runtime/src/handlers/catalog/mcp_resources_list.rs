@@ -1,55 +1,99 @@
 //! `mcp_resources_list`: the resources and resource templates that upstream servers offer.
 
-use devloop_contract::{Handle, Outcome, ToolError};
+use devloop_contract::{Handle, Outcome};
 use devloop_generated::tools::catalog::mcp_resources_list::{
-    Failure, Input, McpResourcesList, Output, OutputFailedItem, OutputServersItem,
+    Failure, Input, InputList, McpResourcesList, Output, OutputFailedItem, OutputMoreItem, OutputMoreItemList,
+    OutputServersItem,
 };
 
 use crate::context::Context;
-use crate::servers::{Servers, listed, server_failure, text};
+use crate::pages::{Pages, follow};
+use crate::servers::{Servers, cursor_of_one, has_none, server_failure, some};
+use crate::upstream::CallError;
 
 server_failure!(mcp_resources_list);
 
+/// What one server has.
+struct Found {
+    server: String,
+    resources: Pages,
+    templates: Pages,
+    /// Why it has not said its templates, though it has said its resources.
+    no_templates: Option<String>,
+}
+
 impl Handle<McpResourcesList> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
-        if input.cursor.is_some() && input.server.is_none() {
-            let problem = "a cursor belongs to one server: name it in `server`";
-            return Err(ToolError::validation("cursor", problem).into());
-        }
+        cursor_of_one(input.cursor.as_ref(), input.server.as_ref())?;
+        let only = input.list.or(input.cursor.is_some().then_some(InputList::Resources));
         let servers = Servers::of(self);
         let answers = servers.ask(input.server.as_deref(), |upstreams, server| {
-            let (cursor, options) = (input.cursor.clone(), servers.options());
+            let (cursor, bounds, options) = (input.cursor.clone(), servers.bounds(), servers.options());
             async move {
-                let is_first = cursor.is_none();
-                let mut page = upstreams.resources_list(&server, cursor, options.clone()).await?;
-                let (next, resources) = (text(&page, "nextCursor"), listed(&mut page, "resources", &server));
-                let mut templates = Vec::new();
-                // A server may have resources and no templates.
-                if is_first && let Ok(mut page) = upstreams.resource_templates_list(&server, None, options).await {
-                    templates = listed(&mut page, "resourceTemplates", &server);
+                let resources = |cursor| upstreams.resources_list(&server, cursor, options.clone());
+                let templates = |cursor| upstreams.resource_templates_list(&server, cursor, options.clone());
+                let mut found = Found {
+                    server: server.clone(),
+                    resources: Pages::default(),
+                    templates: Pages::default(),
+                    no_templates: None,
+                };
+                match only {
+                    Some(InputList::Resources) => {
+                        found.resources = follow(&server, "resources", cursor, bounds, resources).await?;
+                    }
+                    Some(InputList::Templates) => {
+                        found.templates = follow(&server, "resourceTemplates", cursor, bounds, templates).await?;
+                    }
+                    None => {
+                        found.resources = follow(&server, "resources", None, bounds, resources).await?;
+                        match follow(&server, "resourceTemplates", None, bounds, templates).await {
+                            Ok(pages) => found.templates = pages,
+                            Err(CallError::Cancelled) => return Err(CallError::Cancelled),
+                            // A server may have resources and no templates.
+                            Err(error) if has_none(&error) => {}
+                            Err(error) => found.no_templates = Some(error.to_string()),
+                        }
+                    }
                 }
-                Ok((resources, templates, next))
+                Ok(found)
             }
         });
         let answers = answers.await?;
-        let mut output = Output {
-            resources: Vec::new(),
-            templates: Vec::new(),
-            next_cursor: None,
+        let failed = answers.failed(|server, reason| OutputFailedItem { server, reason });
+        let (mut resources, mut templates, mut more) = (Vec::new(), Vec::new(), Vec::new());
+        for found in answers.found {
+            let mut tell = |list, cursor, reason| {
+                more.push(OutputMoreItem {
+                    server: found.server.clone(),
+                    list,
+                    cursor,
+                    reason,
+                });
+            };
+            if let Some(cut) = found.resources.cut {
+                tell(OutputMoreItemList::Resources, Some(cut.cursor), cut.reason);
+            }
+            if let Some(cut) = found.templates.cut {
+                tell(OutputMoreItemList::Templates, Some(cut.cursor), cut.reason);
+            }
+            if let Some(reason) = found.no_templates {
+                tell(OutputMoreItemList::Templates, None, reason);
+            }
+            resources.extend(found.resources.items);
+            templates.extend(found.templates.items);
+        }
+        Ok(Output {
+            resources,
+            templates,
+            more: some(more),
             servers: if input.cursor.is_none() {
                 some(said(&servers, input.server.as_deref()))
             } else {
                 None
             },
-            failed: answers.failed(|server, reason| OutputFailedItem { server, reason }),
-        };
-        for (resources, templates, next) in answers.found {
-            output.resources.extend(resources);
-            output.templates.extend(templates);
-            // One of many servers would not know it again.
-            output.next_cursor = next.filter(|_| input.server.is_some());
-        }
-        Ok(output)
+            failed,
+        })
     }
 }
 
@@ -60,9 +104,4 @@ fn said(servers: &Servers<'_>, only: Option<&str>) -> Vec<OutputServersItem> {
     wanted
         .map(|(server, instructions)| OutputServersItem { server, instructions })
         .collect()
-}
-
-/// What is not there is left out.
-fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
 }

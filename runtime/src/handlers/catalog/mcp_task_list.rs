@@ -1,27 +1,39 @@
 //! `mcp_task_list`: the tasks that upstream servers carry out.
 
 use devloop_contract::{Handle, Outcome};
-use devloop_generated::tools::catalog::mcp_task_list::{Failure, Input, McpTaskList, Output, OutputFailedItem};
+use devloop_generated::tools::catalog::mcp_task_list::{
+    Failure, Input, McpTaskList, Output, OutputFailedItem, OutputMoreItem,
+};
 
 use crate::context::Context;
-use crate::servers::{Servers, listed, server_failure};
+use crate::pages::{follow, joined};
+use crate::servers::{Servers, cursor_of_one, server_failure, some};
 
 server_failure!(mcp_task_list);
 
 impl Handle<McpTaskList> for Context {
     async fn handle(&self, input: Input) -> Outcome<Output, Failure> {
+        cursor_of_one(input.cursor.as_ref(), input.server.as_ref())?;
         let servers = Servers::of(self);
         let answers = servers.ask(input.server.as_deref(), |upstreams, server| {
-            let options = servers.options();
+            let (cursor, bounds, options) = (input.cursor.clone(), servers.bounds(), servers.options());
             async move {
-                let mut page = upstreams.task_list(&server, None, options).await?;
-                Ok(listed(&mut page, "tasks", &server))
+                let ask = |cursor| upstreams.task_list(&server, cursor, options.clone());
+                let pages = follow(&server, "tasks", cursor, bounds, ask).await?;
+                Ok((server, pages))
             }
         });
         let answers = answers.await?;
+        let failed = answers.failed(|server, reason| OutputFailedItem { server, reason });
+        let (tasks, more) = joined(answers.found, |server, cut| OutputMoreItem {
+            server,
+            cursor: cut.cursor,
+            reason: cut.reason,
+        });
         Ok(Output {
-            failed: answers.failed(|server, reason| OutputFailedItem { server, reason }),
-            tasks: answers.found.into_iter().flatten().collect(),
+            tasks,
+            more: some(more),
+            failed,
         })
     }
 }

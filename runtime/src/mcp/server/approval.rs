@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use devloop_core::digest::sha256_hex;
-use devloop_core::text::harmless;
+use devloop_core::text::{harmless, harmless_lines};
 use rmcp::RoleServer;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientResult, ElicitRequest, ElicitRequestParams,
@@ -209,7 +209,7 @@ fn name_of(ask: &Ask) -> String {
 }
 
 fn form(ask: &Ask) -> ElicitRequestParams {
-    // A server gives its tools what titles it likes.
+    // A server gives its tools what titles it likes, and a model gives them what input it likes: a person sees all of it.
     let (title, reason) = (harmless(&shortened(&ask.title, 80)), harmless(&ask.reason));
     let mut message = format!("May `{}` run? {reason}", ask.tool);
     if title != ask.tool {
@@ -219,11 +219,11 @@ fn form(ask: &Ask) -> ElicitRequestParams {
         let _ = write!(message, "\n\n{}", harmless(&ask.signature));
     }
     let input = serde_json::to_string_pretty(&ask.input).unwrap_or_default();
-    let _ = write!(message, "\n\n{}", shortened(&input, SHOWN));
+    let _ = write!(message, "\n\n{}", shortened(&harmless_lines(&input), SHOWN));
     let mut answers = vec![ONCE.to_owned()];
     if let Some(rule) = &ask.rule {
         answers.push(SESSION.to_owned());
-        let _ = write!(message, "\n\nFor this session, `{rule}` would be allowed.");
+        let _ = write!(message, "\n\nFor this session, `{}` would be allowed.", harmless(rule));
     }
     answers.push(DENY.to_owned());
     let schema = ElicitationSchema::builder()
@@ -322,6 +322,27 @@ mod tests {
             questions.put(&ask());
         }
         assert!(!questions.take(&first, &ask()), "forgotten");
+    }
+
+    #[test]
+    fn approval_nothing_in_a_question_hides_or_moves_anything() {
+        let hidden = "a\u{202E}b\u{200B}c\u{FEFF}\u{7F}\u{9B}\n\r";
+        let ask = Ask {
+            title: hidden.to_owned(),
+            signature: hidden.to_owned(),
+            rule: Some(hidden.to_owned()),
+            reason: hidden.to_owned(),
+            input: json!({ "path": hidden, hidden: [hidden] }),
+            ..ask()
+        };
+        let form = serde_json::to_value(form(&ask)).unwrap();
+        let message = form["message"].as_str().unwrap();
+        let raw = |c: char| c != '\n' && (c.is_control() || devloop_core::text::is_invisible(c));
+        assert!(!message.contains(raw), "{message:?}");
+        assert!(
+            message.contains(r#""path": "a\u{202e}b\u{200b}c\u{feff}\u{7f}\u{9b}\n\r""#),
+            "{message}"
+        );
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The list of tools, as it is shown page by page.
 //!
-//! Answers for making the list anew when the tools have changed, and for cursors that belong to one list alone. Leaves out
-//! which tools are shown.
+//! Answers for making the list anew when the tools have changed, and for cursors that belong to one list alone, those of
+//! lists of one page included. Leaves out which tools are shown.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use devloop_contract::InternalError;
 use devloop_core::registry::Definition;
-use rmcp::model::{ErrorData, ListToolsResult};
+use rmcp::model::{ErrorData, ListToolsResult, PaginatedRequestParams};
 
 use super::answer::shortened;
 use crate::call::Listing;
@@ -76,16 +76,7 @@ impl List {
     pub(super) fn page(&self, cursor: Option<&str>) -> Result<ListToolsResult, ErrorData> {
         let start = match cursor {
             None => 0,
-            Some(cursor) => self.start_of(cursor).ok_or_else(|| {
-                ErrorData::invalid_params(
-                    format!(
-                        "unknown cursor {:?}: pass `nextCursor` of the last answer of this server, or leave the cursor \
-                         out to start from the first page",
-                        shortened(cursor, 64)
-                    ),
-                    None,
-                )
-            })?,
+            Some(cursor) => self.start_of(cursor).ok_or_else(|| unknown_cursor(cursor))?,
         };
         let end = (start + self.page_size).min(self.tools.len());
         let mut result = ListToolsResult::with_all_items(self.tools[start..end].to_vec());
@@ -106,6 +97,28 @@ impl List {
         let is_a_page = start > 0 && start < self.tools.len() && start.is_multiple_of(self.page_size);
         (is_a_page && self.cursor(start) == cursor).then_some(start)
     }
+}
+
+/// Of a list that has one page no cursor is known.
+///
+/// # Errors
+/// There is a cursor.
+pub(super) fn one_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|request| request.cursor.as_deref()) {
+        Some(cursor) => Err(unknown_cursor(cursor)),
+        None => Ok(()),
+    }
+}
+
+fn unknown_cursor(cursor: &str) -> ErrorData {
+    ErrorData::invalid_params(
+        format!(
+            "unknown cursor {:?}: pass `nextCursor` of the last answer of this server, or leave the cursor out to start \
+             from the first page",
+            shortened(cursor, 64)
+        ),
+        None,
+    )
 }
 
 /// A digest of what a cursor depends on: the names, their order and the size of a page (FNV-1a).

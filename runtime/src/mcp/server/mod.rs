@@ -35,7 +35,7 @@ use self::answer::answer;
 use self::approval::{Client, Questions};
 pub(super) use self::gated::Gated;
 use self::gated::NoRoom;
-use self::list::{List, Lists};
+use self::list::{List, Lists, one_page};
 use self::progress::Reporter;
 use super::ServeOptions;
 use crate::call::{CallOutcome, CallRequest, Listing, ToolService};
@@ -202,17 +202,19 @@ impl<S: ToolService> ServerHandler for Server<S> {
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        one_page(request.as_ref())?;
         Ok(library::resources(&self.service.tools(Listing::Every)))
     }
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        one_page(request.as_ref())?;
         Ok(library::templates())
     }
 
@@ -226,9 +228,10 @@ impl<S: ToolService> ServerHandler for Server<S> {
 
     async fn list_prompts(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        one_page(request.as_ref())?;
         Ok(library::prompts())
     }
 

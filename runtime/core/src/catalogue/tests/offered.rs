@@ -139,6 +139,36 @@ fn one_bad_tool_is_set_aside_with_its_reason_and_the_rest_is_served() {
             ),
             "input_schema: ",
         ),
+        (
+            with_schema(
+                "unknown_draft",
+                json!({"$schema": "http://json-schema.org/draft-03/schema#", "type": "object"}),
+            ),
+            "its input schema: the root: `$schema` says \"http://json-schema.org/draft-03/schema#\"",
+        ),
+        (
+            Offered {
+                output_schema: Some(json!({"type": "object", "properties": {"a": {"exclusiveMinimum": true}}})),
+                ..offered("untranslatable_output")
+            },
+            "its output schema: /properties/a: `exclusiveMinimum` is true and there is no `minimum`",
+        ),
+        (
+            with_schema(
+                "unfillable",
+                json!({"type": "object", "properties": {"p": {"type": "object", "properties": {"a": {}},
+                    "required": ["zz"], "additionalProperties": false}}}),
+            ),
+            "its input schema: \"zz\" is required and may not be sent",
+        ),
+        (
+            with_schema(
+                "unfillable_by_patterns",
+                json!({"type": "object", "properties": {"p": {"type": "object", "patternProperties": {"^a": {}},
+                    "required": ["ab", "zz"], "additionalProperties": false}}}),
+            ),
+            "input_schema: `zz` is required and may not be sent",
+        ),
     ];
     let list: Vec<Offered> = bad
         .iter()
@@ -461,4 +491,235 @@ fn a_schema_of_the_output_that_no_client_takes_is_left_out_and_the_tool_is_serve
     assert_eq!(texts(&fit.unwrap().updated), ["git__out"]);
     let entry = catalogue.get("git__out").unwrap();
     assert!(entry.definition().output_schema.is_some() && entry.definition().notes.is_empty());
+}
+
+/// The declarations of a served tool, in all forms.
+fn assert_all_forms(entry: &crate::catalogue::Entry<()>) {
+    use crate::registry::providers::{anthropic_faults, gemini_faults, mcp_faults, openai_faults};
+    let tool = entry.definition();
+    let none: Vec<String> = Vec::new();
+    assert_eq!(mcp_faults(&projection::mcp(tool).unwrap()), none);
+    assert_eq!(anthropic_faults(&projection::anthropic(tool).unwrap()), none);
+    assert_eq!(openai_faults(&projection::openai(tool).unwrap().value), none);
+    assert_eq!(openai_faults(&projection::openai_strict(tool).unwrap().value), none);
+    assert_eq!(gemini_faults(&projection::gemini(tool).unwrap().value), none);
+}
+
+#[test]
+fn tools_with_schemas_of_older_drafts_are_served_as_2020_12_in_every_form() {
+    let tuple = json!({"type": "array", "items": [{"type": "string"}, {"type": "integer"}], "additionalItems": false, "minItems": 2});
+    let schemas = [
+        json!({"type": "object", "properties": {"pair": tuple}}),
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 0, "exclusiveMinimum": true}}}),
+        json!({"type": "object", "properties": {"n": {"type": "string"}, "m": {"type": "string"}}, "dependencies": {"n": ["m"]}}),
+        json!({"type": "object", "properties": {"n": {"$ref": "#/definitions/D"}}, "definitions": {"D": {"items": [{}]}}}),
+        json!({"type": "object"}),
+        json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"q": {"type": "string"}}}}}),
+    ];
+    for draft in [
+        None,
+        Some("draft-04"),
+        Some("draft-06"),
+        Some("draft-07"),
+        Some("draft/2019-09"),
+    ] {
+        let catalogue = catalogue();
+        let list = schemas.iter().enumerate().map(|(n, schema)| {
+            let mut schema = schema.clone();
+            if let Some(draft) = draft {
+                schema["$schema"] = json!(format!("http://json-schema.org/{draft}/schema#"));
+            }
+            Offered {
+                output_schema: Some(schema.clone()),
+                ..with_schema(&format!("t{n}"), schema)
+            }
+        });
+        let replaced = catalogue.replace_dynamic("git", list.collect(), |_| ()).unwrap();
+        assert_eq!(replaced.quarantined, [], "{draft:?}");
+        for entry in catalogue.all() {
+            assert_all_forms(&entry);
+        }
+        let build = |name: &str, value: Value| {
+            let entry = catalogue.get(name).unwrap();
+            entry.compiled().build(value.as_object().unwrap().clone()).is_ok()
+        };
+        for (name, value, fits) in [
+            ("git__t0", json!({"pair": ["x", 1]}), true),
+            ("git__t0", json!({"pair": ["x", 1, 2]}), false),
+            ("git__t0", json!({"pair": [1, "x"]}), false),
+            ("git__t1", json!({"n": 1}), true),
+            ("git__t1", json!({"n": 0}), false),
+            ("git__t2", json!({"n": "a", "m": "b"}), true),
+            ("git__t2", json!({"n": "a"}), false),
+        ] {
+            assert_eq!(build(name, value.clone()), fits, "{draft:?} {name} {value}");
+        }
+        let output = |value: Value| {
+            catalogue
+                .get("git__t0")
+                .unwrap()
+                .compiled()
+                .check_output(&value)
+                .is_ok()
+        };
+        assert!(output(json!({"pair": ["x", 1]})) && !output(json!({"pair": [1]})));
+    }
+}
+
+#[test]
+fn a_tool_of_draft_04_that_requires_nothing_is_served() {
+    let catalogue = catalogue();
+    let draft = "http://json-schema.org/draft-04/schema#";
+    let text = json!({"type": "string"});
+    let list = vec![
+        with_schema(
+            "optional",
+            json!({"$schema": draft, "type": "object", "properties": {"a": text}}),
+        ),
+        with_schema("bare", json!({"$schema": draft, "type": "object"})),
+        with_schema(
+            "nested",
+            json!({"$schema": draft, "type": "object", "required": ["a"], "properties": {
+                "a": {"type": "object", "properties": {"q": text}}}}),
+        ),
+    ];
+    let replaced = catalogue.replace_dynamic("git", list, |_| ()).unwrap();
+    assert_eq!((replaced.quarantined, replaced.added.len()), (Vec::new(), 3));
+    let entry = catalogue.get("git__optional").unwrap();
+    let built = entry.compiled().build(json!({"a": "x"}).as_object().unwrap().clone());
+    assert_eq!(*built.unwrap().input(), json!({"a": "x"}));
+}
+
+#[test]
+fn a_tool_that_requires_a_key_that_it_does_not_list_can_be_called() {
+    let required = |more: Value| {
+        let mut schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a", "zz"]});
+        schema
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        schema
+    };
+    for (more, value, wrong) in [
+        (json!({}), json!({"deep": [1]}), None),
+        (
+            json!({"additionalProperties": {"type": "integer"}}),
+            json!(1),
+            Some(json!("x")),
+        ),
+        (
+            json!({"additionalProperties": false, "patternProperties": {"^z": {"type": "integer"}}}),
+            json!(1),
+            Some(json!("x")),
+        ),
+    ] {
+        let (root, object) = (required(more.clone()), required(more));
+        let nested = json!({"type": "object", "properties": {"o": object}, "required": ["o"]});
+        let catalogue = catalogue();
+        let list = vec![with_schema("root", root), with_schema("nested", nested)];
+        let replaced = catalogue.replace_dynamic("git", list, |_| ()).unwrap();
+        assert_eq!(replaced.quarantined, []);
+        for (name, around) in [("git__root", None), ("git__nested", Some("o"))] {
+            let entry = catalogue.get(name).unwrap();
+            assert_all_forms(&entry);
+            let build = |value: Value| {
+                let value = around.map_or(value.clone(), |key| json!({ key: value }));
+                entry
+                    .compiled()
+                    .build(value.as_object().unwrap().clone())
+                    .map(|built| built.input().clone())
+            };
+            build(json!({"a": "x", "zz": value})).unwrap();
+            build(json!({"a": "x"})).unwrap_err();
+            if let Some(wrong) = &wrong {
+                build(json!({"a": "x", "zz": wrong})).unwrap_err();
+            }
+            // Whoever is told of listed keys alone is told of it, too.
+            let tool = entry.definition();
+            let gemini = projection::gemini(tool).unwrap().value;
+            let strict = projection::openai_strict(tool).unwrap().value;
+            let place = around.map_or(String::new(), |key| format!("/properties/{key}"));
+            for told in [&gemini["parameters"], &strict["function"]["parameters"]] {
+                let object = told.pointer(&place).unwrap();
+                assert!(object["properties"]["zz"].is_object(), "{told}");
+                assert!(object["required"].as_array().unwrap().contains(&json!("zz")), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_closed_output_is_served_open() {
+    let catalogue = catalogue();
+    let closed = json!({"type": "object", "additionalProperties": false, "required": ["n"], "properties": {
+        "n": {"type": "object", "additionalProperties": false, "properties": {"m": {"type": "integer"}}}}});
+    let tool = Offered {
+        output_schema: Some(closed),
+        ..offered("t")
+    };
+    catalogue.replace_dynamic("git", vec![tool], |_| ()).unwrap();
+    let entry = catalogue.get("git__t").unwrap();
+    let listed = projection::mcp(entry.definition()).unwrap();
+    assert!(
+        !listed["outputSchema"].to_string().contains("additionalProperties"),
+        "{listed}"
+    );
+    let published = jsonschema::draft202012::new(&listed["outputSchema"]).unwrap();
+    for (output, fits) in [
+        (json!({"n": {"m": 1, "new": 1}, "oversized": {"missing": {}}}), true),
+        (json!({"n": {"m": "x"}}), false),
+        (json!({}), false),
+    ] {
+        assert_eq!(published.is_valid(&output), fits, "{output}");
+        assert_eq!(entry.compiled().check_output(&output).is_ok(), fits, "{output}");
+    }
+}
+
+#[test]
+fn a_made_up_name_is_near_to_every_way_to_write_the_original() {
+    let catalogue = catalogue();
+    catalogue.register(host("write_file").build().unwrap(), ()).unwrap();
+    for (server, tools) in [
+        ("my.srv", &["big", "list all.issues"][..]),
+        ("a-very-long-server-name", &["x_of_more_than_twenty_letters"]),
+        ("服务器", &["查询"]),
+        ("plain", &["other"]),
+    ] {
+        let list = tools.iter().map(|tool| offered(tool)).collect();
+        catalogue.replace_dynamic(server, list, |_| ()).unwrap();
+    }
+    let served = crate::catalogue::names::served;
+    for (asked, server, tool) in [
+        ("my_srv__big", "my.srv", "big"),
+        ("my.srv__big", "my.srv", "big"),
+        ("My Srv__big", "my.srv", "big"),
+        ("mysrv__big", "my.srv", "big"),
+        ("mysrv-aaaaaaaaaa__big", "my.srv", "big"),
+        ("mcp__my_srv__big", "my.srv", "big"),
+        ("mcp__devloop__my-srv__bigg", "my.srv", "big"),
+        ("my_srv__list_all_issues", "my.srv", "list all.issues"),
+        (
+            "a-very-long-server-name__x_of_more_than_twenty_letters",
+            "a-very-long-server-name",
+            "x_of_more_than_twenty_letters",
+        ),
+        (
+            "a-very-lo__x_of_more",
+            "a-very-long-server-name",
+            "x_of_more_than_twenty_letters",
+        ),
+        ("服务器__查询", "服务器", "查询"),
+        ("plain__othr", "plain", "other"),
+    ] {
+        let nearest = catalogue.snapshot().nearest(asked);
+        assert_eq!(
+            nearest.first().map(String::as_str),
+            Some(&*served(server, tool)),
+            "{asked}: {nearest:?}"
+        );
+        assert!(nearest.iter().all(|one| catalogue.has(one)), "{nearest:?}");
+    }
+    for nothing in ["", "__", "…", "zzzzzzzz", &"é".repeat(100_000)] {
+        assert_eq!(catalogue.snapshot().nearest(nothing), [""; 0], "{nothing:.9}");
+    }
 }

@@ -43,8 +43,11 @@ pub struct Skipped {
     pub lines: u64,
     /// Zero bytes, which a crash leaves.
     pub zeros: u64,
-    /// Numbers that belong to no record: older than the files that are kept, or of lines that cannot be read.
+    /// Numbers that belong to no record though those around them are kept: of lines that cannot be read, or that somebody
+    /// took away.
     pub numbers: u64,
+    /// Numbers older than all that is kept, as old files are removed. That is no damage.
+    pub pruned: u64,
 }
 
 /// Reads a journal from a number on. After the end it can be asked again: it goes on with what was appended since.
@@ -74,6 +77,10 @@ struct Segment {
     seen: u64,
     /// The number that was given before its line had an end.
     early: Option<u64>,
+    /// It is the oldest that is kept, older ones were removed, and nothing of it has been given yet.
+    oldest: bool,
+    /// Lines of it that cannot be read, so far.
+    bad: u64,
 }
 
 impl Reader {
@@ -151,7 +158,16 @@ impl Reader {
                 let what = format!("record {} comes where record {} is expected", record.seq, self.next);
                 return Err(self.damaged(what));
             }
-            self.skipped.numbers += missing;
+            // Each line that cannot be read may have had one of the numbers.
+            let pruned = match &self.at {
+                Some(at) if at.oldest => missing.saturating_sub(at.bad),
+                _ => 0,
+            };
+            self.skipped.pruned += pruned;
+            self.skipped.numbers += missing - pruned;
+        }
+        if let Some(at) = &mut self.at {
+            at.oldest = false;
         }
         self.next = record.seq.saturating_add(1);
         Ok(record)
@@ -175,6 +191,7 @@ impl Reader {
                 Some(_) | None => bad += 1,
             }
         }
+        at.bad += bad;
         self.skipped.zeros += zeros;
         self.skipped.lines += bad;
         if self.mode == Mode::Strict && (bad > 0 || zeros > 0) {
@@ -304,6 +321,10 @@ impl Reader {
             Some(first) if first.seq <= seen => 0,
             _ => start_of(&file, self.next).map_err(fail)?,
         };
+        let oldest = match &first {
+            Some(first) => index == 0 && first.seq > self.next && self.journal.has_removed(rotated, first.seq),
+            None => false,
+        };
         Ok(Choice::Segment(Box::new(Segment {
             path,
             file,
@@ -312,6 +333,8 @@ impl Reader {
             lines: Lines::new(start, PIECE),
             seen,
             early: None,
+            oldest,
+            bad: 0,
         })))
     }
 

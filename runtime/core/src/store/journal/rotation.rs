@@ -176,6 +176,18 @@ impl Journal {
         Ok(all)
     }
 
+    /// Whether files older than these, the first of which begins with record `first`, are known to have been there. When
+    /// they are not, what is missing before it is damage.
+    pub(super) fn has_removed(&self, rotated: &[Numbered], first: u64) -> bool {
+        match rotated.first() {
+            Some(oldest) => oldest.number > 1,
+            None => self
+                .read_index()
+                .iter()
+                .any(|known| known.last_seq.saturating_add(1) >= first),
+        }
+    }
+
     fn rotated_name(&self, number: u64) -> String {
         format!("{}.{number:06}.ndjson", self.stem())
     }

@@ -73,6 +73,7 @@ fn the_last_number_is_found_behind_long_and_broken_lines() {
         lines: 2,
         zeros: 0,
         numbers: 2,
+        pruned: 0,
     };
     assert_eq!(reader.skipped(), skipped);
     assert!(matches!(
@@ -136,6 +137,7 @@ fn zeros_and_garbage_inside_are_passed_over_and_counted() {
         lines: 4,
         zeros: 70_004,
         numbers: 2,
+        pruned: 0,
     };
     assert_eq!(reader.skipped(), skipped);
     assert_eq!(reader.position(), 7);

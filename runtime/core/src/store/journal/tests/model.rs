@@ -74,7 +74,8 @@ impl Model {
             .map(|record| (record.seq, record.fields["text"].as_str().unwrap().len()))
             .collect();
         assert_eq!(got, expected);
-        assert_eq!((skipped.lines, skipped.zeros), (0, 0));
+        assert_eq!((skipped.lines, skipped.zeros, skipped.numbers), (0, 0, 0));
+        assert_eq!(skipped.pruned, first.saturating_sub(from));
     }
 }
 

@@ -22,11 +22,20 @@ fn old_files_go_and_a_reader_is_told_what_it_missed() {
     );
     let mut reader = journal.read_from(1);
     assert_eq!(numbers(reader.by_ref()), (71..=95).collect::<Vec<_>>());
-    assert_eq!(reader.skipped().numbers, 70);
+    let pruned = |pruned| Skipped {
+        pruned,
+        ..Skipped::default()
+    };
+    assert_eq!(reader.skipped(), pruned(70), "what was pruned is no damage");
     // It still has the file that it was in, though that has no name any more.
     let rest = numbers(slow.next_batch(1_000).unwrap().into_iter().map(Ok));
     assert_eq!(rest, (4..=10).chain(71..=95).collect::<Vec<_>>());
-    assert_eq!(slow.skipped().numbers, 60);
+    assert_eq!(slow.skipped(), pruned(60));
+    for (from, gone) in [(50, 21), (71, 0), (75, 0), (95, 0)] {
+        let mut reader = journal.read_from(from);
+        assert_eq!(reader.by_ref().count() as u64, 95 - from.max(71) + 1);
+        assert_eq!(reader.skipped(), pruned(gone), "{from}");
+    }
     assert!(journal.read_strictly_from(1).next().unwrap().is_err());
     for (seq, there) in [(70, false), (71, true), (90, true), (91, true), (95, true), (96, false)] {
         assert_eq!(journal.record(seq).unwrap().is_some(), there, "{seq}");
@@ -36,6 +45,45 @@ fn old_files_go_and_a_reader_is_told_what_it_missed() {
     assert_eq!(journal.rotated().unwrap().len(), 1);
     assert_eq!(journal.prune(Keep::Newest(0), LONG).unwrap().len(), 1);
     assert_eq!(add(&journal, ""), 96);
+}
+
+#[test]
+fn a_gap_among_kept_files_or_before_files_that_were_never_removed_is_told_as_one() {
+    let Place { dir, store } = place();
+    let journal = rotating(&store, 10, Keep::Newest(3));
+    (1..=55).for_each(|number| assert_eq!(add(&journal, ""), number));
+    let beside = dir.path().join("agent-state/journal");
+    assert_eq!(
+        names(&beside),
+        ["j.000003.ndjson", "j.000004.ndjson", "j.000005.ndjson", "j.index.json"]
+    );
+    let skipped = || {
+        let mut reader = journal.read_from(1);
+        reader.by_ref().for_each(|record| drop(record.unwrap()));
+        reader.skipped()
+    };
+    let told = |lines, numbers, pruned| Skipped {
+        lines,
+        zeros: 0,
+        numbers,
+        pruned,
+    };
+    assert_eq!(skipped(), told(0, 0, 20));
+    // The first line of the oldest one had a number, too.
+    let oldest = beside.join("j.000003.ndjson");
+    let text = fs::read_to_string(&oldest).unwrap();
+    let rest = text.split_once('\n').unwrap().1;
+    fs::write(&oldest, format!("garbage\n{rest}")).unwrap();
+    assert_eq!(skipped(), told(1, 1, 20));
+    fs::write(&oldest, &text).unwrap();
+    fs::remove_file(beside.join("j.000004.ndjson")).unwrap();
+    assert_eq!(skipped(), told(0, 10, 20));
+    for name in ["j.000003.ndjson", "j.000005.ndjson"] {
+        fs::remove_file(beside.join(name)).unwrap();
+    }
+    assert_eq!(skipped(), told(0, 0, 50), "the index knows of them");
+    fs::remove_file(beside.join("j.index.json")).unwrap();
+    assert_eq!(skipped(), told(0, 50, 0), "nothing says that they were there");
 }
 
 #[test]
