@@ -134,6 +134,11 @@ impl Board {
         lines.join(" / ")
     }
 
+    /// What the program says from now on is another one's.
+    pub(super) fn forget_words(&self) {
+        self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(super) fn notice(&self, notice: Notice) {
         self.sink.notice(notice);
     }

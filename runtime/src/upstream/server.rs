@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use devloop_core::catalogue::{ConnectionChange, ConnectionState, ContentList, Instructions, Notice};
@@ -50,6 +51,9 @@ pub(super) struct Server {
     events: mpsc::UnboundedSender<Event>,
     wanted: Notify,
     closing: CancellationToken,
+    /// The next handshake begins with `initialize`: there are servers that end, break or stay silent when the first thing
+    /// they hear is the question of the newer era.
+    begins_older: AtomicBool,
 }
 
 /// How a server stands.
@@ -118,6 +122,7 @@ impl Server {
             events,
             wanted: Notify::new(),
             closing: CancellationToken::new(),
+            begins_older: AtomicBool::new(false),
         });
         let task = tokio::spawn(Driver::new(Arc::clone(&server), connection).run(received));
         (server, task)
@@ -367,7 +372,7 @@ impl Driver {
             if let Some((_, before)) = before {
                 let _ = before.await;
             }
-            let (reason, hope) = Box::pin(attempt(&server, epoch, &board, &stopped)).await;
+            let (reason, hope) = attempt(&server, epoch, &board, &stopped).await;
             server.tell(Event::Ended(epoch, reason, hope));
         });
         self.attempt = Some((stop, task));
@@ -418,8 +423,24 @@ async fn changed(board: Option<&Board>) {
     }
 }
 
-/// One connection from its beginning to its end. Why it ended.
+/// One connection from its beginning to its end, the handshake of the older era tried as well. Why it ended.
 async fn attempt(server: &Arc<Server>, epoch: Epoch, board: &Arc<Board>, stop: &CancellationToken) -> (String, Hope) {
+    let began_older = server.begins_older.load(Ordering::Relaxed);
+    let ended = Box::pin(attempt_once(server, epoch, board, stop)).await;
+    let asks_older = !began_older && server.begins_older.load(Ordering::Relaxed);
+    if !asks_older || ended.1 == Hope::None || stop.is_cancelled() {
+        return ended;
+    }
+    board.forget_words();
+    Box::pin(attempt_once(server, epoch, board, stop)).await
+}
+
+async fn attempt_once(
+    server: &Arc<Server>,
+    epoch: Epoch,
+    board: &Arc<Board>,
+    stop: &CancellationToken,
+) -> (String, Hope) {
     match &server.config.way {
         Way::Stdio { command, args, env } => {
             let stderr = Arc::clone(board);
@@ -490,6 +511,10 @@ async fn over_http(
     // What the library makes of it says less.
     fate.why().unwrap_or_else(|| match held {
         Ok(()) => ("the connection ended".to_owned(), Hope::Some),
+        Err((problem, hope)) if problem.is_empty() => {
+            let closed = "it gave no answer to the handshake; is this the address of an MCP server?";
+            (closed.to_owned(), hope)
+        }
         Err(failure) => failure,
     })
 }
@@ -552,15 +577,32 @@ where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let lifecycle = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    let begins_older = server.begins_older.load(Ordering::Relaxed);
+    let mut client = client();
+    let lifecycle = if begins_older {
+        client.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        ClientLifecycleMode::Initialize
+    } else {
+        ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        }
     };
-    let handshake = serve_client_with_lifecycle(client(), transport, lifecycle);
+    let handshake = serve_client_with_lifecycle(client, transport, lifecycle);
+    let other_way = || server.begins_older.store(!begins_older, Ordering::Relaxed);
     let service: RunningService<RoleClient, ClientConfig> = tokio::select! {
         biased;
-        () = stop.cancelled() => return Err(("it was not wanted any more".to_owned(), Hope::Some)),
-        service = handshake => service.map_err(|error| handshake_failed(&error))?,
+        () = stop.cancelled() => {
+            // It may have been silent for as long as it may take to connect.
+            other_way();
+            return Err(("it was not wanted any more".to_owned(), Hope::Some));
+        }
+        service = handshake => service.map_err(|error| {
+            if !has_answered(&error) {
+                other_way();
+            }
+            handshake_failed(&error)
+        })?,
     };
     let live = Arc::new(Live {
         epoch,
@@ -616,12 +658,37 @@ fn client() -> ClientConfig {
     ClientConfig::new(ClientCapabilities::default(), info)
 }
 
+/// Whether a server has said in words of the protocol that there is no handshake with it: it knows what it was asked.
+fn has_answered(error: &ClientInitializeError) -> bool {
+    use ClientInitializeError::{JsonRpcError, LegacyFallbackFailed, NoCompatibleProtocolVersion};
+    matches!(
+        error,
+        JsonRpcError(_) | LegacyFallbackFailed { .. } | NoCompatibleProtocolVersion { .. }
+    )
+}
+
 fn handshake_failed(error: &ClientInitializeError) -> (String, Hope) {
+    use ClientInitializeError as Error;
     let problem = match error {
-        ClientInitializeError::ConnectionClosed(_) => String::new(),
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return handshake_failed(fallback),
-        ClientInitializeError::JsonRpcError(error) => {
+        Error::ConnectionClosed(_) => String::new(),
+        Error::LegacyFallbackFailed { fallback, .. } => return handshake_failed(fallback),
+        Error::JsonRpcError(error) => {
             format!("it refused the handshake: {} ({})", error.message, error.code.0)
+        }
+        // The library writes out what it got as Rust has it.
+        Error::ExpectedInitResult(_) | Error::ExpectedInitResponse(_) => {
+            "its answer to `initialize` is none: expected a result with `protocolVersion`, `capabilities` and \
+             `serverInfo` (`name`, `version`)"
+                .to_owned()
+        }
+        Error::ConflictInitResponseId(..) | Error::UncorrelatedErrorResponse { .. } => {
+            "its answer to the handshake has the id of no request".to_owned()
+        }
+        Error::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let theirs: Vec<&str> = server_supported.iter().map(ProtocolVersion::as_str).collect();
+            let theirs = text::cut(&theirs.join(", "), 200);
+            let problem = format!("it speaks versions of the protocol that are not known here: {theirs}");
+            return (problem, Hope::None);
         }
         other => format!("the handshake failed: {}", chain(other)),
     };

@@ -142,6 +142,33 @@ fn a_kill_during_a_call_is_told_and_leaves_no_orphan() {
 }
 
 #[test]
+fn a_server_that_breaks_at_the_first_word_of_the_newer_era_is_spoken_to_in_the_older_one() {
+    run(async {
+        for mode in ["older-ends", "older-null", "older-other-id"] {
+            let logs = tempfile::tempdir().expect("a directory");
+            let log = logs.path().join("log");
+            let mut server = fake(&[mode]);
+            server["env"] = json!({ "FAKE_LOG": log });
+            let rules = Rules {
+                attempts: 1,
+                ..options().rules
+            };
+            let rig = start(&[("s", server)], &Options { rules, ..options() });
+            rig.settled().await;
+            assert_eq!(rig.status("s").state, ConnectionState::Connected, "{mode}");
+            // Once known, it is not asked again.
+            let before = pid(&rig.structured("s", "pid").await);
+            let _ = rig.call("s", "exit", json!({})).await;
+            assert_ne!(pid(&rig.structured("s", "pid").await), before, "{mode}");
+            let said = std::fs::read_to_string(&log).expect("a log");
+            let said: Vec<&str> = said.lines().filter(|line| *line != "sleep").collect();
+            assert_eq!(said, ["discover", "initialize", "initialize"], "{mode}");
+            rig.upstreams.close().await;
+        }
+    });
+}
+
+#[test]
 fn an_exit_at_the_start_is_told_with_its_last_words_and_given_up() {
     run(async {
         let rules = Rules {

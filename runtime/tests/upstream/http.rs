@@ -48,6 +48,20 @@ impl Drop for Fake {
 }
 
 #[test]
+fn a_server_that_breaks_at_the_question_of_the_newer_era_is_spoken_to_in_the_older_one() {
+    run(async {
+        for mode in ["older-500", "older-null", "older-empty"] {
+            let fake = Fake::start(mode, 0);
+            let rig = start(&[("h", fake.config())], &options());
+            rig.settled().await;
+            assert_eq!(rig.status("h").state, ConnectionState::Connected, "{mode}");
+            rig.call("h", "echo", json!({})).await.expect("it answers");
+            rig.upstreams.close().await;
+        }
+    });
+}
+
+#[test]
 fn a_server_is_merged_and_called() {
     run(async {
         let fake = Fake::start("good", 0);

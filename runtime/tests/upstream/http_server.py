@@ -81,6 +81,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return threading.Event().wait(60)
         frame = json.loads(body)
         method, params, id = frame.get("method"), frame.get("params") or {}, frame.get("id")
+        if method == "server/discover" and MODE.startswith("older-"):
+            if MODE == "older-500":
+                return self.reply(500)
+            return self.result(id, None if MODE == "older-null" else {})
         if method not in ("initialize", "server/discover") and self.headers.get("Mcp-Session-Id") != SESSION:
             if MODE == "forgets-404":
                 return self.reply(404)

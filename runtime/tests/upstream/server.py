@@ -216,7 +216,18 @@ def paged(id, method, params):
 
 
 def request(id, method, params):
+    if MODE.startswith("older-") and method == "server/discover":
+        log("discover")
+        if MODE == "older-ends":
+            sys.stderr.write(f"unknown method {method}\n")
+            sys.exit(1)
+        if MODE == "older-null":
+            return answer(id, None)
+        if MODE == "older-other-id":
+            return send({"id": "x", "error": {"code": -32601, "message": "what?"}})
+        return
     if method == "initialize":
+        log("initialize")
         if MODE == "slow":
             time.sleep(float(ARGUMENT))
         if MODE == "exit-at-start":
