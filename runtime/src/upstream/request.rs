@@ -187,10 +187,11 @@ pub(super) async fn request(
     }
     server.fades(live.epoch);
     let live = connected(server, options, deadline).await?;
-    match once(server, &live, request, options, deadline).await {
-        Some(ended) => ended,
-        None => Err(down(server, why_lost(server, &live).await)),
+    if let Some(ended) = once(server, &live, request, options, deadline).await {
+        return ended;
     }
+    server.fades(live.epoch);
+    Err(down(server, why_lost(server, &live).await))
 }
 
 /// Sends a request over a connection and waits for its answer. `None` when the server has not taken it.
@@ -288,17 +289,20 @@ fn timed_out(server: &Server, options: &CallOptions) -> CallError {
 /// The connection, once there is one. An attempt that fails is waited for once more: it may have begun before.
 async fn connected(server: &Server, options: &CallOptions, deadline: Instant) -> Result<Arc<Live>, CallError> {
     let mut known = server.watch();
-    let mut failures = 0;
+    // The last attempt that had ended when it was first seen that there is no connection.
+    let mut first = None;
     loop {
         {
             let known = known.borrow_and_update();
-            if let Some(live) = &known.live {
+            // What is on one that has an end would be told that end, though the server may carry it out.
+            if let Some(live) = known.live.as_ref().filter(|live| live.fate.why().is_none()) {
                 return Ok(Arc::clone(live));
             }
             match &known.state {
                 ConnectionState::Lost { reason } | ConnectionState::Failed { reason } => {
-                    failures += 1;
-                    if failures == 2 {
+                    // Other things may have changed since, so that this is seen again.
+                    let ended = known.ended.as_ref().map(|(epoch, _)| *epoch);
+                    if *first.get_or_insert(ended) != ended {
                         return Err(down(server, reason.clone()));
                     }
                     server.want();

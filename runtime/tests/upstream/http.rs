@@ -62,6 +62,25 @@ fn a_server_that_breaks_at_the_question_of_the_newer_era_is_spoken_to_in_the_old
 }
 
 #[test]
+fn a_call_that_ends_its_connection_costs_those_after_it_nothing() {
+    run(async {
+        let fake = Fake::start("good", 0);
+        let rig = start(&[("h", fake.config())], &options());
+        rig.settled().await;
+        for round in 0..6 {
+            for status in [404, 401] {
+                let refused = rig.call("h", "status", json!({"status": status})).await;
+                refused.expect_err("the server takes none");
+                let after = rig.call("h", "echo", json!({"round": round})).await;
+                let after = after.unwrap_or_else(|error| panic!("{status}, {round}: {error}"));
+                assert_eq!(after["structuredContent"]["round"], round);
+            }
+        }
+        rig.upstreams.close().await;
+    });
+}
+
+#[test]
 fn a_server_is_merged_and_called() {
     run(async {
         let fake = Fake::start("good", 0);
