@@ -4,11 +4,12 @@
 //! catalogue hold, and for handing progress to the call that it belongs to. Leaves out what is done about them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use devloop_core::catalogue::{ContentChange, ContentList, LogLine, Notice, ResourceChange, TaskChange};
+use devloop_core::text::harmless;
 use rmcp::model::ProgressToken;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -30,6 +31,9 @@ const LONGEST_NAME: usize = 8 * 1024;
 /// The longest text of a server that is passed on as one line.
 const LINE_CHARS: usize = 2_000;
 
+/// As many faults of which a server speaks are shown to everybody, for each connection.
+const MOST_SHOWN: usize = 10;
+
 /// Everything that one connection to a server hears.
 pub(super) struct Board {
     server: Arc<str>,
@@ -43,6 +47,8 @@ pub(super) struct Board {
     revisions: AtomicU64,
     progress: Mutex<Steps>,
     last_words: Mutex<VecDeque<String>>,
+    /// How many faults were shown.
+    shown: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -79,6 +85,7 @@ impl Board {
             revisions: AtomicU64::new(0),
             progress: Mutex::default(),
             last_words: Mutex::default(),
+            shown: AtomicUsize::new(0),
         }
     }
 
@@ -119,12 +126,32 @@ impl Board {
             }
             last.push_back(text::cut(&line, 200));
         }
-        self.notice(Notice::Log(LogLine {
+        self.log(LogLine {
             server: self.server.to_string().into(),
             level: level.into(),
             logger: Some(logger.to_owned()),
             data: Value::String(line),
-        }));
+        });
+    }
+
+    /// Hands on what was said, and shows it in this program's log: faults to everybody, as many as are read, and the rest
+    /// to whoever asks for it. What is said here about a server is told there by itself.
+    fn log(&self, line: LogLine) {
+        if line.logger.as_deref() != Some(OURS) {
+            let text = match &line.data {
+                Value::String(text) => harmless(&self.config.redacted(text)),
+                data => harmless(&self.config.redacted(&data.to_string())),
+            };
+            let (server, logger) = (&line.server, line.logger.as_deref().unwrap_or("its log"));
+            let logger = harmless(logger);
+            let is_fault = ["warning", "error", "critical", "alert", "emergency"].contains(&&*line.level);
+            if is_fault && self.shown.fetch_add(1, Ordering::Relaxed) < MOST_SHOWN {
+                tracing::warn!(%server, "an upstream server says ({logger}): {text}");
+            } else {
+                tracing::debug!(%server, "an upstream server says ({logger}): {text}");
+            }
+        }
+        self.notice(Notice::Log(line));
     }
 
     /// The last lines of standard error.
@@ -214,13 +241,13 @@ impl Listener for Board {
             }
             "notifications/message" => {
                 let data = params.get_mut("data").map(Value::take).unwrap_or_default();
-                self.notice(Notice::Log(LogLine {
+                self.log(LogLine {
                     server: server(),
                     level: short(&params["level"]).unwrap_or_else(|| "info".to_owned()).into(),
                     // No server speaks for this program.
                     logger: short(&params["logger"]).filter(|logger| logger != OURS),
                     data: text::cut_json(data, 4 * LINE_CHARS),
-                }));
+                });
             }
             // The name that the first protocol version with tasks had, and the one of the extension.
             "notifications/tasks/status" | "notifications/tasks" => {

@@ -211,6 +211,32 @@ fn a_secret_of_an_address_or_a_header_is_printed_nowhere() {
 }
 
 #[test]
+fn what_a_server_says_is_in_the_log_faults_for_everybody_and_the_rest_for_whoever_asks() {
+    let mut chatty = fake(&["chatty"]);
+    chatty["env"] = json!({ "FAKE_TOKEN": "opensesame99" });
+    let setup = setup(&json!({ "g": fake(&["garbage"]), "c": chatty }));
+    for (log, rest) in [(None, false), (Some("debug"), true)] {
+        let mut command = program();
+        command.args(["mcp", "list", "--mcp-config"]).arg(&setup.file);
+        command.envs(log.map(|level| ("DEVLOOP_LOG", level)));
+        let output = command.output().expect("the program starts");
+        let err = stderr(&output);
+        assert_eq!(code(&output), 0, "{err}");
+        assert!(
+            err.contains("an upstream server says (stdout): not a frame of the protocol: Welcome"),
+            "{err}"
+        );
+        assert!(!err.contains("opensesame99") && !err.contains('\u{1b}'), "{err}");
+        assert_eq!(err.contains("says (stderr): warming up"), rest, "{err}");
+        let faults = err.matches("the stove is cold").count();
+        assert!(
+            if rest { faults == 50 } else { (1..=10).contains(&faults) },
+            "{faults}: {err}"
+        );
+    }
+}
+
+#[test]
 fn a_wrong_file_is_wrong_usage_with_every_place() {
     let output = setup(&json!({"s": {"command": "${DEVLOOP_UNSET_VARIABLE}"}, "t": {}})).devloop(&["list"]);
     assert_eq!(code(&output), 64);

@@ -282,6 +282,11 @@ def main():
         time.sleep(3600)
     if MODE == "garbage":
         write(b"Welcome to the server!\n\x1b[32mready\x1b[0m\n{\"half\": \n")
+    if MODE == "chatty":
+        sys.stderr.write(f"warming up with {os.environ.get('FAKE_TOKEN')}\n")
+        sys.stderr.flush()
+        for _ in range(50):
+            notify("notifications/message", {"level": "error", "data": {"said": "the stove is cold \u202e"}})
     if MODE == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin.buffer:
