@@ -1,7 +1,7 @@
 //! `devloop mcp`.
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -39,6 +39,15 @@ fn stdout(output: &Output) -> String {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+/// What a program that is told to stop leaves.
+fn ended_by(signal: &str, child: Child) -> Output {
+    let killed = Command::new("kill")
+        .args(["-s", signal, &child.id().to_string()])
+        .status();
+    assert!(killed.expect("it runs").success());
+    child.wait_with_output().expect("it ends")
 }
 
 fn code(output: &Output) -> i32 {
@@ -400,11 +409,7 @@ fn a_call_that_is_told_to_stop_tells_its_server_and_is_recorded() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let child = command.spawn().expect("the program starts");
             until_said(&log, "sleep\n");
-            let killed = Command::new("kill")
-                .args(["-s", signal, &child.id().to_string()])
-                .status();
-            assert!(killed.expect("it runs").success());
-            let output = child.wait_with_output().expect("it ends");
+            let output = ended_by(signal, child);
             assert_eq!(code(&output), expected, "{signal}: {output:?}");
             let lines: Vec<Value> = stdout(&output)
                 .lines()
@@ -467,11 +472,7 @@ fn what_looks_at_servers_without_a_project_ends_them_when_it_is_told_to_stop() {
         if is_call {
             until_said(&log, "sleep\n");
         }
-        let killed = Command::new("kill")
-            .args(["-s", signal, &child.id().to_string()])
-            .status();
-        assert!(killed.expect("it runs").success());
-        let output = child.wait_with_output().expect("it ends");
+        let output = ended_by(signal, child);
         assert_eq!(code(&output), expected, "{args:?} {signal}: {output:?}");
         assert_eq!(stdout(&output), "", "{args:?}: what has not come is not printed");
         if is_call {

@@ -75,21 +75,6 @@ enum Draft {
     Newest,
 }
 
-/// What the rest of a schema can say beside a reference until draft-07.
-const BESIDE_REFERENCE: &[&str] = &[
-    "$ref",
-    "$defs",
-    "definitions",
-    "$comment",
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-];
-
 impl Draft {
     /// The draft that a schema says, else the one around it.
     fn of(self, map: &Map<String, Value>) -> Result<Self, String> {
@@ -114,7 +99,7 @@ impl Draft {
     /// Whether a word says something in this draft, where it stands.
     fn knows(self, map: &Map<String, Value>, key: &str) -> bool {
         if self <= Self::Seven && map.get("$ref").is_some_and(Value::is_string) {
-            return BESIDE_REFERENCE.contains(&key);
+            return super::BESIDE_REFERENCE.contains(&key);
         }
         let since = match key {
             "const" | "contains" | "propertyNames" | "$id" => Self::Six,

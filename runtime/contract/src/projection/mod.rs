@@ -26,6 +26,21 @@ pub use gemini::gemini;
 pub use openai::openai_strict;
 pub use output::{OVERSIZED, published_output};
 
+/// What may stand beside a reference without changing what it takes.
+const BESIDE_REFERENCE: &[&str] = &[
+    "$ref",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$defs",
+    "definitions",
+];
+
 /// Schemas that nest deeper are refused; it bounds every recursion here.
 pub const DEPTH: usize = 64;
 

@@ -44,20 +44,6 @@ const KEPT: &[&str] = &[
     "minItems",
     "maxItems",
 ];
-/// What may stand beside a reference without changing what it takes.
-const BESIDE_REFERENCE: &[&str] = &[
-    "$ref",
-    "$comment",
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "readOnly",
-    "writeOnly",
-    "$defs",
-    "definitions",
-];
 
 /// An input schema for a strict function. An absent optional arrives as `null`, which admission takes for absence; an
 /// object without properties of its own arrives as a JSON text, which admission reads.
@@ -153,7 +139,7 @@ impl<'s> Walker<'s> {
         }
         let mut out = Map::new();
         if let Some(Value::String(reference)) = map.get("$ref") {
-            if let Some(key) = map.keys().find(|key| !BESIDE_REFERENCE.contains(&key.as_str())) {
+            if let Some(key) = map.keys().find(|key| !super::BESIDE_REFERENCE.contains(&key.as_str())) {
                 return self.unfit(format!("`{key}` beside a reference is outside of strict mode"));
             }
             return self.reference(reference);

@@ -6,8 +6,9 @@
 use serde_json::Value;
 
 use super::excerpt::{LONGEST_SEEN, place_of};
-use super::redacted::BY_ITS_NAME;
 
+/// What stands for a value under a secret name.
+pub(super) const BY_ITS_NAME: &str = "[redacted: a secret by its name]";
 /// As much of a value as a refusal quotes at least, in characters.
 const LONGEST_QUOTED: usize = 56;
 /// A shorter value is looked for elsewhere only in quotes: it would be found in many words.

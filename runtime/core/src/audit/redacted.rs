@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::excerpt::{Excerpt, MOST_KEPT, MOST_SEEN, SMALL, Seen, place_of};
 use super::flat;
-use super::hidden::Hidden;
+use super::hidden::{BY_ITS_NAME, Hidden};
 use super::names::{Named, hints, is_other_token};
 use super::place::{Items, Place, Said};
 use crate::needles::Needles;
@@ -27,9 +27,6 @@ use crate::secrets::{Secret, find_secret, find_secrets, may_have_secret, narrow,
 const HALF_A_SECRET: usize = 512;
 /// The longest text of a record, in characters.
 const LONGEST_KEPT: usize = 1_000;
-
-/// What stands for a value under a secret name.
-pub(super) const BY_ITS_NAME: &str = "[redacted: a secret by its name]";
 
 /// What a record keeps of an excerpt. Adds the values that go because of the name that they stand under.
 pub(super) fn kept(excerpt: Excerpt, hidden: &mut Hidden) -> Value {
